@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The native layout on a remote: objects, manifests, refs, tags. Everything that names a version
+// goes through here. Blocking calls: for publish, follow and CLI threads. Thread-safe.
+//
+// Layout (design.md section 4):
+//   hfdelta/format                  "hfdeltafs 0\n"
+//   hfdelta/versions/<id>.json      manifest
+//   hfdelta/deltas/<id>.hfd         delta object        hfdelta/blobs/<id>   literal content
+//   hfdelta/refs/<ref>/<seq>        claim, 10 digits, content = version id + "\n"
+//   hfdelta/refs/<ref>/head         hint
+// A tag NAME is the ref "tags/NAME".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.hpp"
+#include "lineage/manifest.hpp"
+#include "remote/remote.hpp"
+
+namespace hfd::lineage {
+
+/// Where a ref stands.
+struct RefState {
+  VersionId version;
+  std::uint64_t sequence = 0;
+};
+
+std::string version_object(const VersionId& id);
+std::string delta_object(const ObjectId& id);
+std::string blob_object(const ObjectId& id);
+/// The object that an edge's bytes are in; empty for upstream.
+std::string object_of(const Edge& edge);
+
+/// One version with its id and manifest, immutable, shared by all who read it.
+struct Version {
+  VersionId id;
+  Manifest manifest;
+  std::uint64_t manifest_bytes = 0;
+};
+using VersionPtr = std::shared_ptr<const Version>;
+
+class Bucket {
+ public:
+  /// `remote` must outlive the bucket. Nothing is read or written yet.
+  Bucket(remote::Remote& remote, std::chrono::milliseconds deadline);
+
+  remote::Remote& remote() { return remote_; }
+  /// True when hfdelta/format is there; unsupported when it names a layout that we do not know.
+  Result<bool> is_initialised();
+  /// Writes hfdelta/format unless it is there.
+  Result<void> initialise();
+
+  /// The newest claimed version of a ref; nothing when the ref does not exist. Starts at the hint and
+  /// looks upward; the hint is never trusted alone.
+  Result<std::optional<RefState>> head(const std::string& ref);
+  /// All refs, tags included, sorted.
+  Result<std::vector<std::string>> refs();
+  /// Claims number `sequence` of `ref` for `version`, then writes the hint. `conflict` when another
+  /// writer has that number. Claiming the same version twice is fine (resume after a crash).
+  Result<void> claim(const std::string& ref, std::uint64_t sequence, const VersionId& version);
+  /// Removes all claims of a ref.
+  Result<void> remove_ref(const std::string& ref);
+
+  /// A manifest, verified against its id. Kept in memory for later calls (bounded).
+  Result<VersionPtr> version(const VersionId& id);
+  /// Puts the manifest; returns its id.
+  Result<VersionPtr> put_version(const Manifest& manifest);
+  /// Ids of all stored manifests.
+  Result<std::vector<VersionId>> version_ids();
+
+  /// What a user may write for a VERSION: 64 hex or a unique prefix of 6 or more, a ref, a tag,
+  /// "head", "head~N", "vN". not_found otherwise; invalid_argument when a prefix is ambiguous.
+  Result<VersionId> resolve(const std::string& text, const std::string& ref);
+  /// Newest first, from the head of `ref` along parents, at most `count_max`.
+  Result<std::vector<VersionPtr>> history(const std::string& ref, std::size_t count_max);
+
+ private:
+  class Cache;
+  base::Deadline deadline() const;
+  remote::Remote& remote_;
+  std::chrono::milliseconds deadline_;
+  std::shared_ptr<Cache> cache_;
+};
+
+/// Names a base folder as version 0: every file `upstream`, sequence 0, no parent. Files are read
+/// once to learn their sha256 (`threads` of the pool). Symlinks inside the tree are followed into files.
+Result<Manifest> manifest_of_base(remote::Remote& base, base::ThreadPool& pool);
+
+}  // namespace hfd::lineage
