@@ -44,7 +44,11 @@ struct BlockPlan {
   BlockMode mode = BlockMode::raw;
   ByteRange payload;               ///< where its coded bytes stand in the object; may be empty
   std::vector<SourceSpan> sources; ///< source bytes the decoder needs, in this order; may be empty
-  base::Xxh128 hash{};             ///< xxh3-128 of the rebuilt block
+  base::Xxh128 hash{};             ///< xxh3-128 of the rebuilt block (not set for mode zero)
+  /// For raw blocks that continue a stream begun by an earlier block: `payload` starts with that
+  /// block, and this many bytes come out before ours. 0 for all other blocks.
+  std::uint64_t skip_bytes = 0;
+  bool chained = false;            ///< true when the payload is such a stream (also its first block)
   std::uint64_t source_bytes() const;
 };
 
