@@ -11,6 +11,7 @@
 // A tag NAME is the ref "tags/NAME".
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@
 #include "remote/remote.hpp"
 
 namespace hfd::lineage {
+
+struct Claim;
 
 /// Where a ref stands.
 struct RefState {
@@ -41,6 +44,8 @@ struct Version {
   std::uint64_t manifest_bytes = 0;
 };
 using VersionPtr = std::shared_ptr<const Version>;
+/// A manifest as the version it is, without storing it (a base that is not published).
+Result<VersionPtr> make_version(const Manifest& manifest);
 
 class Bucket {
  public:
@@ -80,6 +85,16 @@ class Bucket {
  private:
   class Cache;
   base::Deadline deadline() const;
+  Result<VersionId> read_claim(const std::string& ref, const Claim& claim);
+  /// Nothing when the hint is missing, wrong or too old.
+  Result<std::optional<RefState>> head_by_hint(const std::string& ref);
+  Result<VersionId> head_or_not_found(const std::string& ref);
+  /// The first version from `from` along parents for which `is_it` (told the steps gone) is true.
+  Result<VersionId> ancestor(const VersionId& from, const std::string& text,
+                             const std::function<bool(const Version&, std::uint64_t)>& is_it);
+  Result<std::optional<VersionId>> resolve_ref(const std::string& name);
+  Result<VersionId> resolve_prefix(const std::string& text);
+
   remote::Remote& remote_;
   std::chrono::milliseconds deadline_;
   std::shared_ptr<Cache> cache_;
