@@ -39,6 +39,7 @@ struct PublishRequest {
   std::string temporary_folder;               ///< for objects until they are uploaded
   std::function<bool()> cancelled = {};       ///< asked often; true ends with `stale`
   /// Told what is being done, for status and progress: path, "encoding" or "uploading", done, total bytes.
+  /// From several threads at once; must not block.
   std::function<void(const std::string&, const char*, std::uint64_t, std::uint64_t)> progress = {};
 };
 
@@ -49,6 +50,7 @@ struct PublishOutcome {
   std::uint64_t stored_bytes = 0;
   std::uint64_t meta_bytes = 0;
   double seconds = 0;
+  std::vector<std::string> skipped;  ///< symlinks that lead out of the tree: no version can hold them
 };
 
 /// Publishes. `conflict` when another writer claimed the number first (the uploaded objects stay and are
@@ -66,5 +68,8 @@ struct IncompleteFile {
 /// need reading): a file shorter than its header says; an index that names a shard which is not in the
 /// tree. The set of a file is its folder: callers hold back all changed files of that folder.
 Result<std::vector<IncompleteFile>> find_incomplete(const std::vector<PublishFile>& files);
+/// Shards (`…-of-…` safetensors files) beside a new index that does not name them: left over from an older
+/// set. They are published all the same; the user is told.
+Result<std::vector<IncompleteFile>> find_stale_shards(const std::vector<PublishFile>& files);
 
 }  // namespace hfd::publish
