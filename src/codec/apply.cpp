@@ -27,7 +27,8 @@ Result<void> check_sources(const DeltaDirectory& directory,
   const std::vector<SourceInfo>& wanted = directory.sources();
   if (sources.size() != wanted.size()) {
     return Error{ErrorCode::invalid_argument, "the delta needs " + std::to_string(wanted.size()) +
-                                                  " sources, not " + std::to_string(sources.size())};
+                                                  " sources, not " +
+                                                  std::to_string(sources.size())};
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (sources[i]->size() != wanted[i].bytes) {
@@ -46,8 +47,8 @@ Result<base::Bytes> rebuild(base::ReadableBytes& object, const DeltaDirectory& d
   std::size_t at = 0;
   for (const SourceSpan& span : plan.sources) {
     const auto size = static_cast<std::size_t>(span.range.size);
-    HFD_TRY_VOID(sources[span.source]->read_at(span.range.offset,
-                                               base::ByteSpan(source).subspan(at, size)));
+    HFD_TRY_VOID(
+        sources[span.source]->read_at(span.range.offset, base::ByteSpan(source).subspan(at, size)));
     at += size;
   }
   base::Bytes block(static_cast<std::size_t>(plan.target.size));

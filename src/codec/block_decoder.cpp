@@ -34,8 +34,8 @@ Result<void> decode_zstd_twice(base::ByteView data, base::ByteSpan out) {
 Result<void> decode_group(unsigned group, const ClassTables& tables, const CodedSection& section,
                           base::ByteView source, base::ByteSpan out) {
   const bool mapped = group < group_literal;
-  const auto kind = group == group_text ? WordKind::w1
-                                        : static_cast<WordKind>(group % word_kind_count);
+  const auto kind =
+      group == group_text ? WordKind::w1 : static_cast<WordKind>(group % word_kind_count);
   switch (section.coding) {
     case GroupCoding::nothing:
       if (mapped) {

@@ -10,7 +10,8 @@
 namespace hfd::codec {
 namespace {
 
-// Sparse is not sized beyond this share of changed words: dense is smaller and decodes faster there.
+// Sparse is not sized beyond this share of changed words: dense is smaller and decodes faster
+// there.
 constexpr double sparse_share_max = 0.30;
 // Dense is not sized below this share: planes of zeros with rare ones never win there.
 constexpr double dense_share_min = 0.03;
@@ -106,7 +107,8 @@ Section code_mapped(WordKind kind, const ClassTable& table, base::ByteView sourc
   if (!changes.complete || share > dense_share_min) {
     data.clear();
     encode_dense(kind, source, target, data);
-    if (static_cast<double>(data.size()) < dense_advantage * static_cast<double>(best.data.size())) {
+    if (static_cast<double>(data.size()) <
+        dense_advantage * static_cast<double>(best.data.size())) {
       best.coding = GroupCoding::dense;
       best.data.swap(data);
     }
@@ -237,8 +239,7 @@ base::Bytes encode_raw(const BlockLayout& layout, base::ByteView target,
                        const BlockCodecOptions& options) {
   base::Bytes payload;
   code_groups(layout, {}, {}, target, options, payload);
-  const bool one_byte_group = layout.pieces.size() == 1 &&
-                              layout.pieces[0].group == group_literal;
+  const bool one_byte_group = layout.pieces.size() == 1 && layout.pieces[0].group == group_literal;
   if (!one_byte_group) {
     // Repeats across groups, or text that a word kind hides: one frame over everything.
     base::Bytes whole{static_cast<std::byte>(GroupCoding::whole)};

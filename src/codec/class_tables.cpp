@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost of putting keys a..b into one class = the entropy of "changed or not" at the class's common
-// rate (times the loss of Rice codes), plus a flag bit or so per change when some change by more than
-// one, plus the class's header in every block. The best split into at most K ranges is found by
-// dynamic programming: best[k][b] = min over a of best[k-1][a-1] + cost(a, b).
+// rate (times the loss of Rice codes), plus a flag bit or so per change when some change by more
+// than one, plus the class's header in every block. The best split into at most K ranges is found
+// by dynamic programming: best[k][b] = min over a of best[k-1][a-1] + cost(a, b).
 #include "codec/class_tables.hpp"
 
 #include <algorithm>
@@ -127,8 +127,10 @@ ClassTable choose_classes(const ChangeHistogram& histogram, std::uint64_t words_
   Sums sums;
   for (std::size_t key = 0; key < 256; ++key) {
     sums.words.at(key + 1) = sums.words.at(key) + static_cast<double>(histogram.words.at(key));
-    sums.changed.at(key + 1) = sums.changed.at(key) + static_cast<double>(histogram.changed.at(key));
-    sums.more.at(key + 1) = sums.more.at(key) + static_cast<double>(histogram.changed_by_more.at(key));
+    sums.changed.at(key + 1) =
+        sums.changed.at(key) + static_cast<double>(histogram.changed.at(key));
+    sums.more.at(key + 1) =
+        sums.more.at(key) + static_cast<double>(histogram.changed_by_more.at(key));
   }
   const double blocks = static_cast<double>(histogram.word_count) /
                         static_cast<double>(std::max<std::uint64_t>(words_per_block, 1));

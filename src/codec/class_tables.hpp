@@ -22,8 +22,8 @@ struct ChangeHistogram {
   void add(WordKind kind, base::ByteView source, base::ByteView target);
 };
 
-/// The table that makes the sampled changes cheapest when coded in blocks of `words_per_block` words.
-/// Dynamic programming over key ranges; at most class_count_max classes.
+/// The table that makes the sampled changes cheapest when coded in blocks of `words_per_block`
+/// words. Dynamic programming over key ranges; at most class_count_max classes.
 ClassTable choose_classes(const ChangeHistogram& histogram, std::uint64_t words_per_block);
 
 }  // namespace hfd::codec

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, for a tensor whose name is in no source, the source tensor with the same or nearly the same
-// content. Idea: 4 KiB from the middle of each tensor, cut into 64-byte windows; two tensors of equal
-// size and dtype that share windows at the same place are versions of each other. With 0.7 % of words
-// changed four windows of five are unchanged. One small read a tensor, linear in their number, where
-// comparing each with each would be quadratic in the layers of a model. Writer only.
+// Finds, for a tensor whose name is in no source, the source tensor with the same or nearly the
+// same content. Idea: 4 KiB from the middle of each tensor, cut into 64-byte windows; two tensors
+// of equal size and dtype that share windows at the same place are versions of each other. With 0.7
+// % of words changed four windows of five are unchanged. One small read a tensor, linear in their
+// number, where comparing each with each would be quadratic in the layers of a model. Writer only.
 #pragma once
 
 #include <cstdint>

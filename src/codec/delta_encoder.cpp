@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder's main loop. The caller's thread reads the target in order, hashes it, hands blocks to
-// the pool and writes finished payloads in order, so that the object's bytes do not depend on the
-// number of threads.
+// The encoder's main loop. The caller's thread reads the target in order, hashes it, hands blocks
+// to the pool and writes finished payloads in order, so that the object's bytes do not depend on
+// the number of threads.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -123,7 +123,7 @@ class Encoder {
       for (const BlockEntry& block : page_entries) {
         entry.payload_bytes += block.payload_bytes;
       }
-      entry.hash = base::xxh3_128(page);
+      entry.hash = page.empty() ? base::Xxh128{} : base::xxh3_128(page);
       data_.pages.push_back(entry);
       HFD_TRY_VOID(write(page));
     }
@@ -218,7 +218,8 @@ class Encoder {
 
 }  // namespace
 
-Result<EncodedDelta> encode_delta(base::ReadableBytes& target, const std::vector<SourceFile>& sources,
+Result<EncodedDelta> encode_delta(base::ReadableBytes& target,
+                                  const std::vector<SourceFile>& sources,
                                   const EncodeOptions& options, base::ThreadPool& pool,
                                   const base::ByteSink& out) {
   const std::uint32_t block_bytes = options.block_bytes;

@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "hfdeltafs/types.hpp"
+
 #include "base/bytes.hpp"
 #include "base/hash.hpp"
-#include "hfdeltafs/types.hpp"
 
 namespace hfd::codec {
 
@@ -39,16 +40,16 @@ struct SourceSpan {
 
 /// Everything needed to rebuild one block.
 struct BlockPlan {
-  std::uint64_t block = 0;         ///< number of the block in the target
-  ByteRange target;                ///< where it stands in the target
+  std::uint64_t block = 0;  ///< number of the block in the target
+  ByteRange target;         ///< where it stands in the target
   BlockMode mode = BlockMode::raw;
-  ByteRange payload;               ///< where its coded bytes stand in the object; may be empty
-  std::vector<SourceSpan> sources; ///< source bytes the decoder needs, in this order; may be empty
-  base::Xxh128 hash{};             ///< xxh3-128 of the rebuilt block (not set for mode zero)
+  ByteRange payload;                ///< where its coded bytes stand in the object; may be empty
+  std::vector<SourceSpan> sources;  ///< source bytes the decoder needs, in this order; may be empty
+  base::Xxh128 hash{};              ///< xxh3-128 of the rebuilt block (not set for mode zero)
   /// For raw blocks that continue a stream begun by an earlier block: `payload` starts with that
   /// block, and this many bytes come out before ours. 0 for all other blocks.
   std::uint64_t skip_bytes = 0;
-  bool chained = false;            ///< true when the payload is such a stream (also its first block)
+  bool chained = false;  ///< true when the payload is such a stream (also its first block)
   std::uint64_t source_bytes() const;
 };
 
@@ -65,7 +66,8 @@ class DeltaDirectory {
   static Result<ByteRange> directory_range(base::ByteView footer, std::uint64_t object_bytes);
   /// Parses the directory from its stored bytes (footer included at the end: the range that
   /// directory_range gave).
-  static Result<std::shared_ptr<const DeltaDirectory>> parse(base::ByteView stored, std::uint64_t object_bytes);
+  static Result<std::shared_ptr<const DeltaDirectory>> parse(base::ByteView stored,
+                                                             std::uint64_t object_bytes);
   virtual ~DeltaDirectory() = default;
 
   virtual std::uint32_t format_version() const = 0;
@@ -90,18 +92,18 @@ class DeltaDirectory {
 class IndexPage {
  public:
   /// Verifies the page against the hash in its directory.
-  static Result<std::shared_ptr<const IndexPage>> parse(std::shared_ptr<const DeltaDirectory> directory,
-                                                        std::uint32_t page, base::ByteView stored);
+  static Result<std::shared_ptr<const IndexPage>> parse(
+      std::shared_ptr<const DeltaDirectory> directory, std::uint32_t page, base::ByteView stored);
   virtual ~IndexPage() = default;
   /// Precondition: the block is on this page.
   virtual BlockPlan plan(std::uint64_t block) const = 0;
   virtual ModeCounts mode_counts() const = 0;
 };
 
-/// Rebuilds one block and checks its hash. `payload` are the bytes of plan.payload, `source` the bytes
-/// of plan.sources one after the other, `out` is exactly plan.target.size bytes. Wrong source bytes or
-/// damaged payload: `corrupt`, and `out` holds garbage.
-Result<void> decode_block(const DeltaDirectory& directory, const BlockPlan& plan, base::ByteView payload,
-                          base::ByteView source, base::ByteSpan out);
+/// Rebuilds one block and checks its hash. `payload` are the bytes of plan.payload, `source` the
+/// bytes of plan.sources one after the other, `out` is exactly plan.target.size bytes. Wrong source
+/// bytes or damaged payload: `corrupt`, and `out` holds garbage.
+Result<void> decode_block(const DeltaDirectory& directory, const BlockPlan& plan,
+                          base::ByteView payload, base::ByteView source, base::ByteSpan out);
 
 }  // namespace hfd::codec

@@ -146,7 +146,8 @@ Result<void> take_source_range(base::ByteReader& reader, const DirectoryData& da
 }
 
 /// Checks what the layout of blocks relies on: see ExtentMap.
-Result<void> check_text(const DirectoryData& data, const Extent& extent, std::uint64_t& text_block) {
+Result<void> check_text(const DirectoryData& data, const Extent& extent,
+                        std::uint64_t& text_block) {
   const std::uint64_t block = extent.target.offset >> data.block_log2;
   if (extent.target.size == 0 || (extent.target.end() - 1) >> data.block_log2 != block) {
     return damaged("a text extent crosses a block");
@@ -160,7 +161,7 @@ Result<void> check_text(const DirectoryData& data, const Extent& extent, std::ui
 
 Result<void> take_extents(base::ByteReader& reader, DirectoryData& data) {
   HFD_TRY(const std::uint64_t count, reader.varint());
-  if (count > reader.left() / 3) {  // an extent takes at least 3 bytes
+  if (count > reader.left() / 3 || count > extents_max) {  // an extent takes at least 3 bytes
     return damaged("the directory claims more extents than it holds");
   }
   data.extents.reserve(static_cast<std::size_t>(count));
@@ -217,17 +218,19 @@ Result<void> take_sources(base::ByteReader& reader, DirectoryData& data) {
 Result<void> take_pages(base::ByteReader& reader, DirectoryData& data) {
   const std::uint64_t blocks = data.block_count();
   const std::uint64_t count = (blocks + data.page_blocks - 1) / data.page_blocks;
-  if (count > reader.left() / 18 || count > UINT32_MAX) {
+  if (count > reader.left() / 2 || count > pages_max) {
     return damaged("the directory holds too few pages");
   }
   data.pages.resize(static_cast<std::size_t>(count));
   for (PageEntry& page : data.pages) {
     HFD_TRY(page.stored_bytes, reader.varint());
     HFD_TRY(page.payload_bytes, reader.varint());
-    HFD_TRY(const base::ByteView hash, reader.take(page.hash.size()));
-    std::copy(hash.begin(), hash.end(), page.hash.begin());
-    if (page.stored_bytes > target_bytes_max || page.payload_bytes > target_bytes_max) {
+    if (page.stored_bytes > target_bytes_max || page.payload_bytes > 2 * target_bytes_max) {
       return damaged("a page is impossibly large");
+    }
+    if (page.stored_bytes > 0) {
+      HFD_TRY(const base::ByteView hash, reader.take(page.hash.size()));
+      std::copy(hash.begin(), hash.end(), page.hash.begin());
     }
   }
   return {};
@@ -251,7 +254,9 @@ base::Bytes raw_directory(const DirectoryData& data) {
   for (const PageEntry& page : data.pages) {
     base::append_varint(raw, page.stored_bytes);
     base::append_varint(raw, page.payload_bytes);
-    base::append(raw, page.hash);
+    if (page.stored_bytes > 0) {
+      base::append(raw, page.hash);
+    }
   }
   return raw;
 }
@@ -315,7 +320,8 @@ base::Bytes write_directory(const DirectoryData& data, std::uint64_t bytes_befor
   return stored;
 }
 
-Result<ByteRange> DeltaDirectory::directory_range(base::ByteView footer, std::uint64_t object_bytes) {
+Result<ByteRange> DeltaDirectory::directory_range(base::ByteView footer,
+                                                  std::uint64_t object_bytes) {
   if (footer.size() != footer_bytes || object_bytes < footer_bytes ||
       base::as_text(footer.first(magic.size())) != magic) {
     return damaged("not a delta object");

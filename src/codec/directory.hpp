@@ -18,15 +18,17 @@ inline constexpr unsigned block_log2_min = 16;
 inline constexpr unsigned block_log2_max = 23;
 /// Blocks on one page. 512 blocks of 256 KiB = 128 MiB of target behind one read of about 9 KB.
 inline constexpr std::uint32_t page_blocks_default = 512;
-/// Largest directory before compression: 2^20 extents and more; bounds what a hostile one can take.
-inline constexpr std::uint64_t directory_raw_bytes_max = 32U << 20U;
-/// Largest target: 2^50 bytes, so that sums of sizes never overflow.
-inline constexpr std::uint64_t target_bytes_max = std::uint64_t{1} << 50U;
+/// Limits on what a hostile directory can make a reader allocate: about 200 MB in all.
+inline constexpr std::uint64_t directory_raw_bytes_max = 64U << 20U;
+inline constexpr std::uint64_t extents_max = 1U << 20U;
+inline constexpr std::uint64_t pages_max = 1U << 20U;
+/// Largest target: 32 TiB, which are pages_max pages of the smallest blocks.
+inline constexpr std::uint64_t target_bytes_max = std::uint64_t{1} << 45U;
 
 struct PageEntry {
   std::uint64_t stored_bytes = 0;   ///< of the page itself
   std::uint64_t payload_bytes = 0;  ///< of all payloads of its blocks
-  base::Xxh128 hash{};              ///< of the stored page
+  base::Xxh128 hash{};              ///< of the stored page; not kept when that is empty
 };
 
 struct DirectoryData {

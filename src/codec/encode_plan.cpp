@@ -2,7 +2,8 @@
 // The size promise (never larger than zstd -3 of the whole file + 1 %) is decided here: blocks are
 // coded alone, so a file whose repeats reach further than a block, or that shrinks so much that a
 // block's index entry counts, needs larger blocks, or blocks that continue one zstd stream. Up to
-// three windows of the target are compressed both ways to tell; files up to their sum are tried whole.
+// three windows of the target are compressed both ways to tell; files up to their sum are tried
+// whole.
 #include "codec/encode_plan.hpp"
 
 #include <algorithm>
@@ -21,6 +22,8 @@ constexpr std::uint64_t window_bytes = 16U << 20U;
 constexpr std::uint64_t window_count = 3;
 /// Index bytes of a block: hash, length, mode.
 constexpr std::uint64_t entry_bytes = 20;
+/// Bytes of an object that do not depend on its size, less the 64 that the promise allows.
+constexpr std::uint64_t fixed_bytes = 56;
 /// Files whose literal bytes are at most this many are worth slow levels: it stays below a second.
 constexpr std::uint64_t try_harder_bytes = 8U << 20U;
 
@@ -51,8 +54,8 @@ Result<std::vector<Sample>> read_samples(base::ReadableBytes& target,
   std::vector<Sample> samples;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t offset = i * blocks / count * block_bytes;
-    const std::uint64_t size = std::min({block_bytes, target.size() - offset,
-                                         std::uint64_t{256U << 10U}});
+    const std::uint64_t size =
+        std::min({block_bytes, target.size() - offset, std::uint64_t{256U << 10U}});
     HFD_TRY(Sample sample, read_sample(target, sources, map, {offset, size}));
     samples.push_back(std::move(sample));
   }
@@ -97,7 +100,7 @@ std::uint64_t zstd_size(base::ByteView bytes) {
 
 /// Size of zstd -3 over blocks of `block` bytes, index entries included.
 std::uint64_t blocked_zstd_size(base::ByteView window, std::uint64_t block) {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = fixed_bytes;
   for (std::uint64_t at = 0; at < window.size(); at += block) {
     const std::uint64_t size = std::min<std::uint64_t>(block, window.size() - at);
     sum += std::min(zstd_size(window.subspan(at, size)), size) + entry_bytes;
@@ -108,7 +111,7 @@ std::uint64_t blocked_zstd_size(base::ByteView window, std::uint64_t block) {
 /// Size of what the encoder really makes of the window.
 std::uint64_t blocked_size(const EncodePlan& plan, base::ByteView window, std::uint64_t offset,
                            std::uint64_t block, const BlockCodecOptions& options) {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = fixed_bytes;
   for (std::uint64_t at = 0; at < window.size(); at += block) {
     const std::uint64_t size = std::min<std::uint64_t>(block, window.size() - at);
     const BlockLayout layout = block_layout(plan.map.extents, {offset + at, size}, false);
@@ -179,7 +182,8 @@ std::uint64_t literal_bytes(const SourceMap& map, std::uint64_t target_bytes) {
 
 }  // namespace
 
-Result<base::Bytes> read_sources(const BlockLayout& layout, const std::vector<SourceFile>& sources) {
+Result<base::Bytes> read_sources(const BlockLayout& layout,
+                                 const std::vector<SourceFile>& sources) {
   base::Bytes bytes(static_cast<std::size_t>(layout.source_bytes));
   std::size_t at = 0;
   for (const SourceSpan& span : layout.sources) {
@@ -197,6 +201,7 @@ Result<EncodePlan> plan_encode(base::ReadableBytes& target, const std::vector<So
   plan.block_log2 = static_cast<std::uint8_t>(std::countr_zero(options.block_bytes));
   const auto asked_log2 = plan.block_log2;
   HFD_TRY(plan.map, map_sources(target, sources, options.target_path, options.block_bytes));
+  plan.map.extents.resize(std::min<std::size_t>(plan.map.extents.size(), extents_max));
   if (target.size() == 0) {
     return plan;
   }
@@ -208,8 +213,8 @@ Result<EncodePlan> plan_encode(base::ReadableBytes& target, const std::vector<So
     HFD_TRY_VOID(choose_blocks(target, plan));
   }
   if (plan.block_log2 != asked_log2) {  // text extents must not cross the new blocks
-    HFD_TRY(plan.map, map_sources(target, sources, options.target_path,
-                                  std::uint64_t{1} << plan.block_log2));
+    HFD_TRY(plan.map,
+            map_sources(target, sources, options.target_path, std::uint64_t{1} << plan.block_log2));
   }
   return plan;
 }

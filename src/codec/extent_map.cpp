@@ -16,7 +16,8 @@ class LayoutBuilder {
   }
 
   /// The part of an extent that lies in the block. `skipped` of its bytes stand before the block.
-  void add_extent(const Extent& extent, std::uint64_t skipped, std::uint64_t at, std::uint64_t size) {
+  void add_extent(const Extent& extent, std::uint64_t skipped, std::uint64_t at,
+                  std::uint64_t size) {
     const bool mapped = use_sources_ && extent.use == ExtentUse::mapped;
     if (use_sources_ && extent.use == ExtentUse::text) {
       add_source(extent.source, extent.from);
@@ -69,10 +70,9 @@ class LayoutBuilder {
         return;
       }
     }
-    layout_.pieces.push_back({static_cast<std::uint32_t>(at), bytes,
-                              static_cast<std::uint32_t>(source_used_),
-                              static_cast<std::uint32_t>(source_size),
-                              static_cast<std::uint8_t>(group)});
+    layout_.pieces.push_back(
+        {static_cast<std::uint32_t>(at), bytes, static_cast<std::uint32_t>(source_used_),
+         static_cast<std::uint32_t>(source_size), static_cast<std::uint8_t>(group)});
     source_used_ += source_size;
   }
 
@@ -118,8 +118,9 @@ void merge_extents(ExtentMap& extents) {
       const bool joins = last.use == extent.use && last.kind == extent.kind &&
                          last.use != ExtentUse::text && last.target.end() == extent.target.offset &&
                          last.target.size % word_bytes(last.kind) == 0;
-      const bool same_place = extent.use == ExtentUse::literal ||
-                              (last.source == extent.source && last.from.end() == extent.from.offset);
+      const bool same_place =
+          extent.use == ExtentUse::literal ||
+          (last.source == extent.source && last.from.end() == extent.from.offset);
       if (joins && same_place) {
         last.target.size += extent.target.size;
         last.from.size += extent.from.size;

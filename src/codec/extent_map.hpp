@@ -42,7 +42,7 @@ inline constexpr unsigned group_count = group_text + 1;
 
 /// Neighbouring bytes of a block that belong to one group.
 struct Piece {
-  std::uint32_t at = 0;         ///< in the block
+  std::uint32_t at = 0;  ///< in the block
   std::uint32_t bytes = 0;
   std::uint32_t source_at = 0;  ///< in the block's source bytes
   std::uint32_t source_bytes = 0;

@@ -90,6 +90,10 @@ Result<void> check_same(const DirectoryView& directory, std::uint64_t block) {
 
 base::Bytes write_page(const std::vector<BlockEntry>& entries, unsigned hash_bytes) {
   base::Bytes meta;
+  if (std::all_of(entries.begin(), entries.end(),
+                  [](const BlockEntry& entry) { return entry.mode == BlockMode::zero; })) {
+    return meta;
+  }
   for (const BlockEntry& entry : entries) {
     const auto mode = static_cast<std::uint8_t>(entry.mode);
     meta.push_back(static_cast<std::byte>(entry.chained ? mode | chained_bit : mode));
@@ -123,12 +127,19 @@ Result<std::shared_ptr<const IndexPage>> IndexPage::parse(
   auto view = std::static_pointer_cast<const DirectoryView>(std::move(directory));
   const DirectoryData& data = view->data();
   HFD_CHECK(page < data.pages.size());
+  const std::uint64_t first = std::uint64_t{page} * data.page_blocks;
+  const std::uint64_t count = std::min<std::uint64_t>(data.page_blocks, data.block_count() - first);
+  if (stored.empty() && data.pages[page].stored_bytes == 0 &&
+      data.pages[page].payload_bytes == 0) {
+    BlockEntry zero;
+    zero.mode = BlockMode::zero;
+    return std::shared_ptr<const IndexPage>(
+        std::make_shared<PageView>(std::move(view), page, std::vector<BlockEntry>(count, zero)));
+  }
   if (stored.size() != data.pages[page].stored_bytes ||
       base::xxh3_128(stored) != data.pages[page].hash) {
     return damaged("an index page's checksum differs");
   }
-  const std::uint64_t first = std::uint64_t{page} * data.page_blocks;
-  const std::uint64_t count = std::min<std::uint64_t>(data.page_blocks, data.block_count() - first);
   base::ByteReader reader(stored);
   HFD_TRY(const base::Bytes meta_bytes, take_meta(reader, count));
   base::ByteReader meta(meta_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One page of the block index: mode, payload length and hash of up to page_blocks blocks. Writer and
-// the class behind IndexPage. Inside src/codec only. Byte layout: FORMAT.md. Pure.
+// One page of the block index: mode, payload length and hash of up to page_blocks blocks. Writer
+// and the class behind IndexPage. Inside src/codec only. Byte layout: FORMAT.md. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct BlockEntry {
   std::uint64_t back_bytes = 0;   ///< chained: their payload bytes
 };
 
-/// Bytes of a page as stored; hashes are cut to hash_bytes.
+/// Bytes of a page as stored; hashes are cut to hash_bytes. A page of zero blocks only is empty.
 base::Bytes write_page(const std::vector<BlockEntry>& entries, unsigned hash_bytes);
 
 class PageView final : public IndexPage {

@@ -70,8 +70,8 @@ Result<ExtentMap> map_opaque(base::ReadableBytes& target, base::ReadableBytes& s
       extents.push_back(mapped(block, source_number, shift_from_end));
       continue;
     }
-    extents.push_back({block, ExtentUse::text, WordKind::w1, source_number,
-                       surroundings(block, source.size())});
+    extents.push_back(
+        {block, ExtentUse::text, WordKind::w1, source_number, surroundings(block, source.size())});
   }
   return extents;
 }

@@ -113,7 +113,8 @@ void split_words(const std::byte* words, std::size_t count, int rotation, std::b
 template <class Word>
 void join_words(const std::byte* planes, std::size_t count, int rotation, std::byte* out) {
   for (std::size_t i = 0; i < count; ++i) {
-    base::store_le(out + i * sizeof(Word), std::rotr(gather_word<Word>(planes, count, i), rotation));
+    base::store_le(out + i * sizeof(Word),
+                   std::rotr(gather_word<Word>(planes, count, i), rotation));
   }
 }
 

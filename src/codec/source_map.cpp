@@ -108,7 +108,8 @@ class TensorMapper {
     base::Bytes now(static_cast<std::size_t>(bytes));
     base::Bytes old(now.size());
     HFD_TRY_VOID(target_.read_at(tensor.range.offset + middle, now));
-    HFD_TRY_VOID(sources_[match.header].reader->read_at(tensor_of(match).range.offset + middle, old));
+    HFD_TRY_VOID(
+        sources_[match.header].reader->read_at(tensor_of(match).range.offset + middle, old));
     for (std::size_t at = 0; at + width <= now.size(); at += width) {
       if (std::memcmp(now.data() + at, old.data() + at, width) == 0) {
         return true;
@@ -165,8 +166,7 @@ Result<std::vector<SourceHeader>> source_headers(const std::vector<SourceFile>& 
   for (std::size_t i = 0; i < sources.size(); ++i) {
     HFD_TRY(std::optional<format::Header> header, read_header(*sources[i].reader));
     if (header) {
-      headers.push_back(
-          {static_cast<std::uint32_t>(i), std::move(*header), sources[i].reader, 0});
+      headers.push_back({static_cast<std::uint32_t>(i), std::move(*header), sources[i].reader, 0});
     }
   }
   std::stable_partition(headers.begin(), headers.end(), [&](const SourceHeader& header) {
@@ -175,7 +175,8 @@ Result<std::vector<SourceHeader>> source_headers(const std::vector<SourceFile>& 
   return headers;
 }
 
-Result<base::Bytes> read_range(base::ReadableBytes& file, std::uint64_t offset, std::uint64_t size) {
+Result<base::Bytes> read_range(base::ReadableBytes& file, std::uint64_t offset,
+                               std::uint64_t size) {
   base::Bytes bytes(static_cast<std::size_t>(size));
   HFD_TRY_VOID(file.read_at(offset, bytes));
   return bytes;
@@ -185,10 +186,9 @@ Result<base::Bytes> read_range(base::ReadableBytes& file, std::uint64_t offset, 
 /// most tensors as prefix.
 Result<ExtentMap> map_header(base::ReadableBytes& target, std::uint64_t header_bytes,
                              const std::vector<SourceHeader>& sources, std::uint64_t block_bytes) {
-  const auto best = std::max_element(sources.begin(), sources.end(),
-                                     [](const SourceHeader& a, const SourceHeader& b) {
-                                       return a.mapped_bytes < b.mapped_bytes;
-                                     });
+  const auto best = std::max_element(
+      sources.begin(), sources.end(),
+      [](const SourceHeader& a, const SourceHeader& b) { return a.mapped_bytes < b.mapped_bytes; });
   if (best == sources.end()) {
     return ExtentMap{};
   }
@@ -197,8 +197,8 @@ Result<ExtentMap> map_header(base::ReadableBytes& target, std::uint64_t header_b
     HFD_TRY(const base::Bytes now, read_range(target, 0, header_bytes));
     HFD_TRY(const base::Bytes old, read_range(*best->reader, 0, header_bytes));
     if (now == old) {
-      return ExtentMap{{{0, header_bytes}, ExtentUse::mapped, WordKind::w1, best->source,
-                        {0, header_bytes}}};
+      return ExtentMap{
+          {{0, header_bytes}, ExtentUse::mapped, WordKind::w1, best->source, {0, header_bytes}}};
     }
   }
   return header_text_extents(header_bytes, source_bytes, best->source, block_bytes);
@@ -223,13 +223,19 @@ Result<SourceMap> map_tensors(base::ReadableBytes& target, const format::Header&
     if (match.bytes > 0) {
       SourceHeader& source = sources[match.header];
       source.mapped_bytes += match.bytes;
-      tensors.push_back({{tensor.range.offset, match.bytes}, ExtentUse::mapped, kind, source.source,
+      tensors.push_back({{tensor.range.offset, match.bytes},
+                         ExtentUse::mapped,
+                         kind,
+                         source.source,
                          {source.header.tensors[match.tensor].range.offset, match.bytes}});
     }
     if (match.bytes < tensor.range.size) {
       map.literal_elements += (tensor.range.size - match.bytes) / width;
       tensors.push_back({{tensor.range.offset + match.bytes, tensor.range.size - match.bytes},
-                         ExtentUse::literal, kind, 0, {}});
+                         ExtentUse::literal,
+                         kind,
+                         0,
+                         {}});
     }
   }
   HFD_TRY(map.extents, map_header(target, header.data_offset, sources, block_bytes));
@@ -265,9 +271,10 @@ Result<SourceMap> map_sources(base::ReadableBytes& target, const std::vector<Sou
     return map_tensors(target, *header, headers, block_bytes);
   }
   SourceMap map;
-  const auto same_path = std::find_if(sources.begin(), sources.end(), [&](const SourceFile& source) {
-    return source.path == target_path && source.reader->size() > 0;
-  });
+  const auto same_path =
+      std::find_if(sources.begin(), sources.end(), [&](const SourceFile& source) {
+        return source.path == target_path && source.reader->size() > 0;
+      });
   if (same_path != sources.end()) {
     const auto number = static_cast<std::uint32_t>(same_path - sources.begin());
     HFD_TRY(map.extents, map_opaque(target, *same_path->reader, number, block_bytes));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which bytes of the target are coded against which bytes of which source. Tensors are matched
-// by name, then row-wise (a vocabulary that grew), then by content (renamed, re-sharded, tied); files
-// that are not safetensors by place or with a moving window. A bad match costs bytes, never
-// correctness: the encoder sizes every block without sources too. Writer only; reads headers and
-// samples through ReadableBytes.
+// Decides which bytes of the target are coded against which bytes of which source. Tensors are
+// matched by name, then row-wise (a vocabulary that grew), then by content (renamed, re-sharded,
+// tied); files that are not safetensors by place or with a moving window. A bad match costs bytes,
+// never correctness: the encoder sizes every block without sources too. Writer only; reads headers
+// and samples through ReadableBytes.
 #pragma once
 
 #include <cstdint>

@@ -139,8 +139,7 @@ template <class Word>
 Result<void> parse_class(BitReader& reader, unsigned gap_bits, std::size_t count,
                          ParsedChanges<Word>& parsed) {
   const unsigned folded = reader.take_unary(31);
-  const unsigned gap_k =
-      (folded & 1U) != 0 ? gap_bits - (folded + 1) / 2 : gap_bits + folded / 2;
+  const unsigned gap_k = (folded & 1U) != 0 ? gap_bits - (folded + 1) / 2 : gap_bits + folded / 2;
   if (gap_k > rice_k_max) {
     return damaged();
   }
@@ -152,7 +151,8 @@ Result<void> parse_class(BitReader& reader, unsigned gap_bits, std::size_t count
     const bool negative = reader.take(1) != 0;
     const std::uint64_t beyond_one = all_ones ? 0 : take_rice(reader, magnitude_k, wide);
     const auto difference = static_cast<Word>(beyond_one + 1);
-    // The escape holds 32 bits and k <= 31 with quotient < 20 at most 2^36: cut to what a rank holds.
+    // The escape holds 32 bits and k <= 31 with quotient < 20 at most 2^36: cut to what a rank
+    // holds.
     parsed.gaps.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(gap, UINT32_MAX)));
     parsed.differences.push_back(negative ? static_cast<Word>(Word{0} - difference) : difference);
   }
@@ -211,7 +211,7 @@ bool apply_changes(KeyBits key, const std::array<std::uint8_t, 256>& classes, un
   for (std::size_t i = 0; i < count && open > 0; ++i) {
     const auto word = base::load_le<Word>(from + i * sizeof(Word));
     const std::uint8_t c = classes[(word >> key.shift) & key.mask];  // NOLINT: mask <= 255
-    if (left[c]-- != 0) {                                             // NOLINT: c < class_count_max
+    if (left[c]-- != 0) {                                            // NOLINT: c < class_count_max
       continue;
     }
     const std::size_t change = next[c]++;  // NOLINT: as above

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sparse mode: few words differ from their source. Idea: the smaller a weight, the more often an
-// optimiser step of fixed size flips its last bit, so words are split into classes by the exponent of
-// the SOURCE word, and a change is named by its rank among the words of its class: in a class of one
-// rate the gaps between changes are geometric, which Rice codes meet within a few per cent. Example:
-// class 3 has 1000 words, its words number 17 and 400 changed: gaps 17, 382. Each change carries a
-// sign bit and, where not all changes of the class are +-1, |difference| - 1. Measured against sorted
-// positions over all words this halves the cost (shared reference codec.md, section 3). Pure.
+// The sparse mode: few words differ from their source. Idea: the smaller a weight, the more often
+// an optimiser step of fixed size flips its last bit, so words are split into classes by the
+// exponent of the SOURCE word, and a change is named by its rank among the words of its class: in a
+// class of one rate the gaps between changes are geometric, which Rice codes meet within a few per
+// cent. Example: class 3 has 1000 words, its words number 17 and 400 changed: gaps 17, 382. Each
+// change carries a sign bit and, where not all changes of the class are +-1, |difference| - 1.
+// Measured against sorted positions over all words this halves the cost (shared reference codec.md,
+// section 3). Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/zstd_frame.hpp"
 
-#include <zstd.h>
-
 #include <algorithm>
 #include <bit>
 #include <memory>
+
+#include <zstd.h>
 
 #include "base/check.hpp"
 
@@ -66,8 +66,8 @@ Result<void> zstd_decompress(base::ByteView frame, base::ByteView prefix, base::
   }
   ZSTD_DCtx* context = decompressor();
   HFD_CHECK(ZSTD_isError(ZSTD_DCtx_reset(context, ZSTD_reset_session_and_parameters)) == 0);
-  HFD_CHECK(ZSTD_isError(ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax,
-                                                zstd_window_log_max)) == 0);
+  HFD_CHECK(
+      ZSTD_isError(ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, zstd_window_log_max)) == 0);
   if (!prefix.empty()) {
     HFD_CHECK(ZSTD_isError(ZSTD_DCtx_refPrefix(context, prefix.data(), prefix.size())) == 0);
   }

@@ -15,12 +15,12 @@ struct DTypeFacts {
 
 // In the order of DType. Source: safetensors 0.8.0, shared reference delta-formats.md section 4.
 constexpr std::array<DTypeFacts, 22> facts = {{
-    {"BOOL", 8, 1},        {"F4", 4, 1},          {"F6_E2M3", 6, 1}, {"F6_E3M2", 6, 1},
-    {"U8", 8, 1},          {"I8", 8, 1},          {"F8_E5M2", 8, 1}, {"F8_E4M3", 8, 1},
-    {"F8_E8M0", 8, 1},     {"F8_E4M3FNUZ", 8, 1}, {"F8_E5M2FNUZ", 8, 1},
-    {"I16", 16, 2},        {"U16", 16, 2},        {"F16", 16, 2},    {"BF16", 16, 2},
-    {"I32", 32, 4},        {"U32", 32, 4},        {"F32", 32, 4},    {"C64", 64, 4},
-    {"F64", 64, 8},        {"I64", 64, 8},        {"U64", 64, 8},
+    {"BOOL", 8, 1},    {"F4", 4, 1},          {"F6_E2M3", 6, 1},     {"F6_E3M2", 6, 1},
+    {"U8", 8, 1},      {"I8", 8, 1},          {"F8_E5M2", 8, 1},     {"F8_E4M3", 8, 1},
+    {"F8_E8M0", 8, 1}, {"F8_E4M3FNUZ", 8, 1}, {"F8_E5M2FNUZ", 8, 1}, {"I16", 16, 2},
+    {"U16", 16, 2},    {"F16", 16, 2},        {"BF16", 16, 2},       {"I32", 32, 4},
+    {"U32", 32, 4},    {"F32", 32, 4},        {"C64", 64, 4},        {"F64", 64, 8},
+    {"I64", 64, 8},    {"U64", 64, 8},
 }};
 
 const DTypeFacts& facts_of(DType dtype) { return facts.at(static_cast<std::size_t>(dtype)); }

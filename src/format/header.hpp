@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file as data: where each tensor stands. Never re-serialised, never
-// judged more strictly than needed: a file that is not safetensors is "opaque" and handled as bytes.
-// Source of the rules: safetensors 0.8.0 (shared reference delta-formats.md section 4). Pure.
+// judged more strictly than needed: a file that is not safetensors is "opaque" and handled as
+// bytes. Source of the rules: safetensors 0.8.0 (shared reference delta-formats.md section 4).
+// Pure.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "hfdeltafs/types.hpp"
+
 #include "base/bytes.hpp"
 #include "format/dtype.hpp"
-#include "hfdeltafs/types.hpp"
 
 namespace hfd::format {
 
@@ -37,7 +39,8 @@ Result<std::uint64_t> header_json_bytes(base::ByteView first_8_bytes, std::uint6
 
 /// Parses the JSON part. Accepts what safetensors 0.8.0 accepts, but not duplicate keys. The sizes
 /// are checked against each other (no hole, no overlap, size = shape x dtype) but NOT against the
-/// real size of the file: callers compare file_bytes (shorter = incomplete, longer = trailing bytes).
+/// real size of the file: callers compare file_bytes (shorter = incomplete, longer = trailing
+/// bytes).
 Result<Header> parse_header(base::ByteView json);
 
 }  // namespace hfd::format

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// model.safetensors.index.json as data: which tensor stands in which shard file. Used to tell whether
-// a set of shards is whole, and by `check`. Never opens the shards. Pure.
+// model.safetensors.index.json as data: which tensor stands in which shard file. Used to tell
+// whether a set of shards is whole, and by `check`. Never opens the shards. Pure.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "base/bytes.hpp"
 #include "hfdeltafs/result.hpp"
+
+#include "base/bytes.hpp"
 
 namespace hfd::format {
 
