@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -35,6 +36,14 @@ enum class Place : std::uint8_t {
   staged = 1,     ///< in data/<id>
 };
 
+/// What the version beneath has at the path of a file.
+struct PublishedContent {
+  ContentHash content;
+  std::uint64_t bytes = 0;
+  base::UnixNanoseconds mtime = 0;
+  bool executable = false;
+};
+
 struct Node {
   NodeId id = 0;
   NodeId parent = 0;        ///< 0 for an unlinked file that is still open
@@ -51,7 +60,11 @@ struct Node {
   ContentHash content;      ///< published files only
   std::string symlink_target;
   std::uint64_t change = 0; ///< counts changes of content; a publish compares it with its snapshot
-  bool writing = false;     ///< a writer has it open (after a crash: it was open then = incomplete)
+  bool writing = false;        ///< a writer has it open
+  bool left_by_crash = false;  ///< was open for writing when a daemon died: incomplete, see StagedFile
+  /// Files: what a publish that leaves this node out must put at its path, so that the version's own
+  /// file stays. Follows the path, not the bytes: a rename over a file inherits it.
+  std::optional<PublishedContent> beneath;
 };
 
 /// What setattr may change; absent = keep.
@@ -77,6 +90,7 @@ struct WorkTreeOptions {
   std::string ref;
   std::uint32_t uid = 0;  ///< owner shown for files that come from a version
   std::uint32_t gid = 0;
+  bool assume_power_loss = false;  ///< for tests: open as if the machine had gone down
 };
 
 /// One staged file, for status and umount.
@@ -87,6 +101,7 @@ struct StagedFile {
   bool writing = false;
   bool junk = false;           ///< a temporary name: kept here, never published
   bool left_by_crash = false;  ///< was open for writing when a daemon died; see forgive()
+  bool lost = false;           ///< its data file is gone: reading fails, publishing leaves it out
 };
 
 /// A difference in the shown tree after switch_to(): the name to tell the kernel about.
@@ -95,7 +110,10 @@ struct ChangedName {
   std::string name;
 };
 
-/// The tree at one moment, for a publish: every entry with its path, in path order.
+/// The tree at one moment, for a publish: every entry with its path, in path order (bytewise).
+/// Local entries with a junk name, or below one, are left out; what a version itself calls so stays in. A
+/// file left by a crash is shown as what the version beneath has there (place published), or left out.
+/// A node with `writing` set is shown as it is: the publisher waits, or puts `beneath` there.
 struct SnapshotEntry {
   std::string path;
   Node node;
@@ -117,7 +135,9 @@ class WorkTree {
   /// Makes `next` the version beneath in one transaction. Paths whose entry differs between `previous`
   /// (the present version's manifest, null when none) and `next` get NEW nodes (old node ids live on
   /// for open files), except where this tree has changes of its own: those stay. Returns the names that
-  /// now mean something else.
+  /// now mean something else, or have other attributes. A local deletion stays unless the content changed.
+  /// A path that a local entry of another kind stands in the way of is left out. `stale` when
+  /// `previous` is not the version beneath. The nodes that lost their names wait for drop().
   virtual Result<std::vector<ChangedName>> switch_to(const lineage::Version* previous,
                                                      const lineage::Version& next) = 0;
 
@@ -147,16 +167,19 @@ class WorkTree {
   /// `fill` fails. With `bytes` 0, `fill` is not called (truncation).
   virtual Result<Node> stage(NodeId id, std::uint64_t bytes, const std::function<Result<void>(const base::Fd&)>& fill) = 0;
   /// Notes that a writer opened the node / that its content is about to change (before the first write
-  /// and again after each settled()): writing = true, change + 1.
+  /// and again after each settled()): writing = true, change + 1. Makes a file left by a crash ordinary.
   virtual Result<void> begin_writing(NodeId id) = 0;
   /// Notes the present size and mtime of a staged file (from fstat of its data file; mtime given when
   /// the user set one). `closed`: the last writer is gone, writing = false.
   virtual Result<Node> settled(NodeId id, std::optional<base::UnixNanoseconds> mtime, bool closed) = 0;
-  /// fdatasync of the data file, then of the journal: after it, power loss loses nothing.
+  /// fdatasync of the data file, then of the journal: after it, power loss loses nothing. On a node
+  /// without a data file only the journal. The settled() that closes a file synced in this writing syncs again,
+  /// so that what an fsync promised does not end as "left by a crash".
   virtual Result<void> sync(NodeId id) = 0;
 
   // --- publish -------------------------------------------------------------------------------
-  /// Counts every change; equal means nothing happened in between.
+  /// Counts every change made here (also across daemons); equal means nothing happened in between.
+  /// switch_to(), published() and changes of atime, uid and gid alone do not count.
   virtual std::uint64_t generation() const = 0;
   /// Time of the last change (steady clock); what the quiet time is measured from.
   virtual base::SteadyClock::time_point last_change() const = 0;

@@ -19,8 +19,9 @@
 
 namespace hfd::store {
 
-/// Unit of fetching and caching, in bytes.
-inline constexpr std::uint64_t chunk_bytes = 1U << 20U;
+/// Unit of fetching and caching, in bytes. One block: a cold random read moves little; sequential
+/// readers ask for runs of chunks, which travel as one request.
+inline constexpr std::uint64_t chunk_bytes = 256U << 10U;
 
 /// Names an object in the cache: a sha256 of anything (stored object, upstream content).
 using ChunkOwner = std::array<std::byte, 32>;

@@ -2,6 +2,9 @@
 // Small transactional key-value tables on LMDB: what the cache index and the staging journal are
 // built on. Keys and values are bytes; keys sort bytewise and are at most 500 bytes. One writer at a
 // time (a transaction is short and does no I/O of its own); readers never wait. Knows no domain words.
+//
+// A process must not fork() while it has tables open (LMDB's locks belong to the process): the
+// daemon forks first. Opening one folder twice in a process is fine, the handles share one environment.
 #pragma once
 
 #include <functional>
@@ -16,9 +19,10 @@
 namespace hfd::store {
 
 class Tables;
+class Environment;
 
-/// A transaction. Not committed = undone. One thread at a time. A read transaction must not outlive
-/// the call that made it.
+/// A transaction. Not committed = undone. One thread at a time; a write transaction begins and ends
+/// on one thread. A read transaction must not outlive the call that made it.
 class Transaction {
  public:
   ~Transaction();
@@ -43,16 +47,26 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
+/// What must be there again after the machine lost power (a killed process loses nothing either way).
+enum class PowerLoss {
+  /// Nothing: open() then says `corrupt`, so that the owner starts anew. For what can be fetched again.
+  forgets_all,
+  /// The state of the last sync(). Only one process at a time may have such tables open.
+  keeps_synced,
+};
+
 struct TablesOptions {
-  std::string folder;                    ///< made when missing; holds data.mdb and lock.mdb
+  std::string folder;                    ///< made when missing; holds data.mdb, lock.mdb and state
   std::vector<std::string> names;        ///< tables; Transaction speaks of them by position
   std::size_t map_bytes_max = 1U << 30U; ///< room for growth (address space, not disk)
+  PowerLoss power_loss = PowerLoss::forgets_all;
+  bool assume_power_loss = false;        ///< for tests: behave as if the machine had gone down since
 };
 
 class Tables {
  public:
   /// Commits are not synced (a crash of the process loses nothing; power loss may lose the newest
-  /// ones, see sync()). `corrupt` when the file is no LMDB file of ours.
+  /// ones, see sync()). `corrupt` when the file is no LMDB file of ours, or damaged.
   static Result<std::unique_ptr<Tables>> open(const TablesOptions& options);
   ~Tables();
   Tables(const Tables&) = delete;
@@ -60,13 +74,17 @@ class Tables {
 
   Result<Transaction> begin_read() const;
   Result<Transaction> begin_write();
-  /// Makes all committed transactions survive power loss.
+  /// Makes all committed transactions survive power loss (keeps_synced; else it only flushes). Not
+  /// within a transaction of the calling thread. Writers are not held up meanwhile.
   Result<void> sync();
+  /// True when open() found that the machine went down and went back to the last synced state.
+  bool went_back() const;
+  /// True when no other process had these tables open at open().
+  bool opened_first() const;
 
  private:
-  struct State;
-  explicit Tables(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Tables(std::shared_ptr<Environment> environment);
+  std::shared_ptr<Environment> environment_;
 };
 
 }  // namespace hfd::store
