@@ -129,8 +129,7 @@ Result<std::shared_ptr<const IndexPage>> IndexPage::parse(
   HFD_CHECK(page < data.pages.size());
   const std::uint64_t first = std::uint64_t{page} * data.page_blocks;
   const std::uint64_t count = std::min<std::uint64_t>(data.page_blocks, data.block_count() - first);
-  if (stored.empty() && data.pages[page].stored_bytes == 0 &&
-      data.pages[page].payload_bytes == 0) {
+  if (stored.empty() && data.pages[page].stored_bytes == 0 && data.pages[page].payload_bytes == 0) {
     BlockEntry zero;
     zero.mode = BlockMode::zero;
     return std::shared_ptr<const IndexPage>(

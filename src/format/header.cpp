@@ -108,6 +108,10 @@ Result<std::uint64_t> header_json_bytes(base::ByteView first_8_bytes, std::uint6
 }
 
 Result<Header> parse_header(base::ByteView json) {
+  // No JSON text holds a NUL; padding with them is what some writers do and the library refuses.
+  if (base::as_text(json).find('\0') != std::string_view::npos) {
+    return bad("the safetensors header holds a NUL byte", "");
+  }
   HFD_TRY(const base::Json document, base::parse_json(json));
   const base::Json::Object* members = document.as_object();
   if (members == nullptr) {
