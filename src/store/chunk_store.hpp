@@ -34,6 +34,7 @@ struct ChunkKey {
 struct CacheOptions {
   std::string folder;
   std::uint64_t bytes_max = 10ULL << 30U;  ///< cap on allocated blocks of the whole folder, index included
+  bool may_punch = true;  ///< for tests: false acts like a file system without holes
 };
 
 struct CacheCounters {
@@ -41,12 +42,13 @@ struct CacheCounters {
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::uint64_t> bad{0};        ///< chunks on disk that failed their hash; dropped
   std::atomic<std::uint64_t> evicted{0};
-  std::atomic<std::uint64_t> refused{0};    ///< not stored: no room on disk or under the cap
+  std::atomic<std::uint64_t> refused{0};    ///< not stored: no room on disk or under the cap, or the disk failed
 };
 
 class ChunkStore {
  public:
-  /// Makes or opens the folder (mode 0700). A damaged index is thrown away and started anew.
+  /// Makes or opens the folder (mode 0700). A damaged index is thrown away and started anew, unless
+  /// another process is using it (`corrupt` then). After power loss the cache starts anew too.
   static Result<std::unique_ptr<ChunkStore>> open(const CacheOptions& options);
   virtual ~ChunkStore() = default;
 
