@@ -75,12 +75,14 @@ Section code_literal(WordKind kind, base::ByteView bytes, const BlockCodecOption
   best.coding = GroupCoding::stored;
   best.data.assign(bytes.begin(), bytes.end());
   const bool wide = word_bytes(kind) > 1;
-  if (wide) {
+  const bool constant =
+      std::all_of(bytes.begin(), bytes.end(), [&](std::byte b) { return b == bytes[0]; });
+  if (wide || constant) {
     base::Bytes data;
     encode_word_planes(kind, bytes, data);
     keep_smaller(best, GroupCoding::planes, data);
   }
-  if (!wide || zstd_may_win(kind, bytes)) {
+  if (!constant && (!wide || zstd_may_win(kind, bytes))) {
     try_zstd_levels(bytes, options, best);
   }
   return best;

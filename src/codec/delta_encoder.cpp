@@ -123,7 +123,7 @@ class Encoder {
       for (const BlockEntry& block : page_entries) {
         entry.payload_bytes += block.payload_bytes;
       }
-      entry.hash = page.empty() ? base::Xxh128{} : base::xxh3_128(page);
+      entry.hash = page.empty() ? PageHash{} : page_hash(page);
       data_.pages.push_back(entry);
       HFD_TRY_VOID(write(page));
     }

@@ -289,6 +289,13 @@ Result<DirectoryData> take_directory(base::ByteView raw, const ContentHash& targ
 
 }  // namespace
 
+PageHash page_hash(base::ByteView stored) {
+  const base::Xxh128 hash = base::xxh3_128(stored);
+  PageHash start{};
+  std::copy_n(hash.begin(), start.size(), start.begin());
+  return start;
+}
+
 std::uint64_t DirectoryData::block_count() const {
   return (target_bytes + (std::uint64_t{1} << block_log2) - 1) >> block_log2;
 }

@@ -3,6 +3,7 @@
 // Inside src/codec only; others use delta_reader.hpp. Byte layout: FORMAT.md. Pure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,10 +26,15 @@ inline constexpr std::uint64_t pages_max = 1U << 20U;
 /// Largest target: 32 TiB, which are pages_max pages of the smallest blocks.
 inline constexpr std::uint64_t target_bytes_max = std::uint64_t{1} << 45U;
 
+/// First 8 bytes of the xxh3-128 of a stored page: enough against accidents, and the only hash that
+/// counts in objects of a few bytes.
+using PageHash = std::array<std::byte, 8>;
+PageHash page_hash(base::ByteView stored);
+
 struct PageEntry {
   std::uint64_t stored_bytes = 0;   ///< of the page itself
   std::uint64_t payload_bytes = 0;  ///< of all payloads of its blocks
-  base::Xxh128 hash{};              ///< of the stored page; not kept when that is empty
+  PageHash hash{};                  ///< of the stored page; not kept when that is empty
 };
 
 struct DirectoryData {

@@ -136,7 +136,7 @@ Result<std::shared_ptr<const IndexPage>> IndexPage::parse(
         std::make_shared<PageView>(std::move(view), page, std::vector<BlockEntry>(count, zero)));
   }
   if (stored.size() != data.pages[page].stored_bytes ||
-      base::xxh3_128(stored) != data.pages[page].hash) {
+      page_hash(stored) != data.pages[page].hash) {
     return damaged("an index page's checksum differs");
   }
   base::ByteReader reader(stored);

@@ -7,30 +7,31 @@
 namespace hfd::codec {
 namespace {
 
-// What is compared to tell that a block stands at the same place: a few short windows. A block with
-// one equal window is mapped; a wrong guess only costs the sizes that raw coding then saves.
+// What is compared to tell that a block stands at the same place: a few short windows. A wrong
+// guess only costs the sizes that raw coding then saves.
 constexpr std::uint64_t window_bytes = 64;
 constexpr unsigned windows = 5;
+// Fewer equal windows than this and a prefix finds more: something was inserted within the block.
+constexpr unsigned windows_needed = 3;
 
-/// True when some window of [at, at + size) of the target equals the source's bytes `shift` away.
-Result<bool> agrees(base::ReadableBytes& target, base::ReadableBytes& source, ByteRange block,
-                    std::int64_t shift) {
+/// How many windows of `block` equal the source's bytes `shift` away.
+Result<unsigned> agreement(base::ReadableBytes& target, base::ReadableBytes& source,
+                           ByteRange block, std::int64_t shift) {
   const std::uint64_t from = block.offset + static_cast<std::uint64_t>(shift);
-  if (!ByteRange{from, block.size}.within(source.size())) {
-    return false;
+  if (block.size == 0 || !ByteRange{from, block.size}.within(source.size())) {
+    return 0U;
   }
-  const std::uint64_t size = std::min(window_bytes, block.size);
+  const auto size = static_cast<std::size_t>(std::min(window_bytes, block.size));
   std::array<std::byte, window_bytes> now{};
   std::array<std::byte, window_bytes> old{};
+  unsigned equal = 0;
   for (unsigned i = 0; i < windows; ++i) {
     const std::uint64_t at = (block.size - size) * i / (windows - 1);
     HFD_TRY_VOID(target.read_at(block.offset + at, base::ByteSpan(now).first(size)));
     HFD_TRY_VOID(source.read_at(from + at, base::ByteSpan(old).first(size)));
-    if (std::memcmp(now.data(), old.data(), size) == 0) {
-      return true;
-    }
+    equal += std::memcmp(now.data(), old.data(), size) == 0 ? 1U : 0U;
   }
-  return false;
+  return equal;
 }
 
 /// The source bytes around the block's place, at most text_source_bytes_max of them.
@@ -57,17 +58,12 @@ Result<ExtentMap> map_opaque(base::ReadableBytes& target, base::ReadableBytes& s
     const ByteRange block{offset, std::min(block_bytes, target.size() - offset)};
     const std::uint64_t common = source.size() > offset ? source.size() - offset : 0;
     const ByteRange head{offset, std::min(block.size, common)};
-    bool found = false;
-    if (head.size > 0) {
-      HFD_TRY(found, agrees(target, source, head, 0));
-    }
-    if (found) {
-      extents.push_back(mapped(head, source_number, 0));
-      continue;  // what the source has not is literal: an append
-    }
-    HFD_TRY(found, agrees(target, source, block, shift_from_end));
-    if (found) {
-      extents.push_back(mapped(block, source_number, shift_from_end));
+    HFD_TRY(const unsigned from_start, agreement(target, source, head, 0));
+    HFD_TRY(const unsigned from_end, agreement(target, source, block, shift_from_end));
+    if (std::max(from_start, from_end) >= windows_needed) {
+      // What the source's start has not is literal: an append.
+      extents.push_back(from_start >= from_end ? mapped(head, source_number, 0)
+                                               : mapped(block, source_number, shift_from_end));
       continue;
     }
     extents.push_back(

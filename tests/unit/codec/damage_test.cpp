@@ -152,7 +152,7 @@ TEST_SUITE("codec/damage") {
     hfd::codec::BlockEntry same;
     same.mode = hfd::codec::BlockMode::same;
     Bytes object = hfd::codec::write_page({same}, data.hash_bytes);
-    data.pages.push_back({object.size(), 0, hfd::base::xxh3_128(object)});
+    data.pages.push_back({object.size(), 0, hfd::codec::page_hash(object)});
     hfd::base::append(object, hfd::codec::write_directory(data, object.size()));
     REQUIRE(parses(object));
     CHECK_FALSE(apply_object(object, {}).ok());
@@ -167,7 +167,7 @@ TEST_SUITE("codec/damage") {
     raw.mode = hfd::codec::BlockMode::raw;
     raw.payload_bytes = object.size();
     const Bytes page = hfd::codec::write_page({raw}, data.hash_bytes);
-    data.pages.push_back({page.size(), object.size(), hfd::base::xxh3_128(page)});
+    data.pages.push_back({page.size(), object.size(), hfd::codec::page_hash(page)});
     hfd::base::append(object, page);
     hfd::base::append(object, hfd::codec::write_directory(data, object.size()));
     REQUIRE(parses(object));

@@ -95,7 +95,7 @@ MadeDelta make_delta(const base::Bytes& target, const std::vector<MadeSource>& s
 }
 
 Result<base::Bytes> apply_object(const base::Bytes& object,
-                          const std::vector<const base::Bytes*>& sources) {
+                                 const std::vector<const base::Bytes*>& sources) {
   base::MemoryBytes object_bytes(object);
   HFD_TRY(const auto directory, codec::read_directory(object_bytes));
   std::vector<std::unique_ptr<base::MemoryBytes>> readers;
