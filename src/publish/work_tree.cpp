@@ -199,6 +199,9 @@ Result<void> LocalWorkTree::change_once(ChangeKind kind, const Change& body) {
 
 Result<void> LocalWorkTree::change(ChangeKind kind, const Change& body) {
   auto done = change_once(kind, body);
+  if (!done.ok() && done.error().code == ErrorCode::no_space && tables_->sync().ok()) {
+    done = change_once(kind, body);  // a sync lets the journal use its old pages again
+  }
   if (!done.ok() && done.error().code == ErrorCode::no_space && kind.frees && release_reserve()) {
     done = change_once(kind, body);
   }

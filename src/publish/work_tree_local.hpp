@@ -70,7 +70,7 @@ class LocalWorkTree final : public WorkTree {
   static constexpr ChangeKind frees{true, true};
   static constexpr ChangeKind bookkeeping{false, true};
 
-  /// Work within a write transaction. May be run twice (see `frees`): sets its outputs anew each time.
+  /// Work within a write transaction. May be run again on a full disk: sets its outputs anew each time.
   using Change = std::function<Result<void>(store::Transaction&, journal::TreeState&)>;
   struct Retired {
     NodeId id = 0;

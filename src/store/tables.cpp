@@ -12,16 +12,22 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
+#include "base/thread_pool.hpp"
 #include "store/tables_check.hpp"
 #include "store/tables_state.hpp"
 
@@ -31,9 +37,12 @@ namespace {
 constexpr unsigned readers_max = 510;         // slots of 64 bytes in lock.mdb, shared by all processes
 constexpr std::size_t idle_readers_max = 32;  // parked read transactions; more are ended
 constexpr std::size_t key_bytes_max = 500;
-/// keeps_synced only: the parked reader keeps LMDB from reusing pages, a commit writes about 4 to 8 of
-/// them, so the file grows by at most about 16 MiB between two syncs.
-constexpr unsigned commits_between_syncs = 512;
+/// keeps_synced only: a thread syncs what was committed this long ago at most, as ext4 does for its own.
+constexpr std::chrono::seconds sync_age_max{5};
+/// The parked reader keeps LMDB from reusing pages, so the file grows until the next sync: growth that
+/// wakes the thread, and growth at which a commit waits for a sync (a disk slower than its writers).
+constexpr std::size_t growth_pages_soft = 2048;   // 8 MiB
+constexpr std::size_t growth_pages_hard = 16384;  // 64 MiB
 
 Error lmdb_error(int number, std::string_view doing) {
   if (number > 0) {
@@ -94,6 +103,8 @@ class Environment {
   Result<void> open_tables();
   Result<base::Bytes> meta_pages() const;
   Result<void> keep_this_moment() HFD_REQUIRES(sync_mutex_);
+  void run_syncer();
+  bool disk_is_full() const;
 
   std::vector<std::string> names_;
   bool keeps_;
@@ -112,7 +123,13 @@ class Environment {
   base::Mutex sync_mutex_;
   MDB_txn* kept_ HFD_GUARDED_BY(sync_mutex_) = nullptr;
   std::size_t synced_transaction_ HFD_GUARDED_BY(sync_mutex_) = 0;
-  std::atomic<unsigned> commits_since_sync_{0};
+  std::atomic<std::size_t> pages_at_sync_{0};
+
+  base::Mutex wake_mutex_;  // a leaf
+  base::Condition wake_;
+  bool stopping_ HFD_GUARDED_BY(wake_mutex_) = false;
+  bool grown_ HFD_GUARDED_BY(wake_mutex_) = false;
+  std::thread syncer_;
 };
 
 Result<std::shared_ptr<Environment>> Environment::open(const TablesOptions& options) {
@@ -131,6 +148,10 @@ Result<std::shared_ptr<Environment>> Environment::open(const TablesOptions& opti
   if (made->keeps_) {
     HFD_TRY_VOID(made->sync());
     HFD_TRY_VOID(base::sync_folder(options.folder));  // the files' own names
+    made->syncer_ = std::thread([environment = made.get()] {
+      base::name_this_thread("hfd-tables");
+      environment->run_syncer();
+    });
   } else if (made->opened_first_) {
     HFD_TRY_VOID(made->state_->record({}, false));
     HFD_TRY_VOID(made->state_->settle());
@@ -202,6 +223,14 @@ Result<void> Environment::open_tables() {
 }
 
 Environment::~Environment() {
+  if (syncer_.joinable()) {
+    {
+      base::Lock lock(wake_mutex_);
+      stopping_ = true;
+      wake_.notify_one();
+    }
+    syncer_.join();
+  }
   if (env_ == nullptr) {
     return;
   }
@@ -265,16 +294,51 @@ Result<MDB_txn*> Environment::begin_write() {
 
 Result<void> Environment::commit(MDB_txn* transaction) {
   if (const int bad = mdb_txn_commit(transaction); bad != 0) {
-    return lmdb_error(bad, "cannot commit");
+    // LMDB calls a write that a full disk cut short an EIO.
+    return lmdb_error(bad == EIO && disk_is_full() ? ENOSPC : bad, "cannot commit");
   }
-  if (keeps_ && commits_since_sync_.fetch_add(1) + 1 >= commits_between_syncs) {
-    commits_since_sync_ = 0;
+  MDB_envinfo info{};
+  if (!keeps_ || mdb_env_info(env_, &info) != 0) {
+    return {};
+  }
+  const std::size_t grown = info.me_last_pgno - std::min(info.me_last_pgno, pages_at_sync_.load());
+  if (grown >= growth_pages_hard) {
     // The commit itself is done: a disk that cannot flush shows at the next fsync, not here.
     if (const auto synced = sync(); !synced.ok()) {
       base::log(base::LogLevel::warning, "cannot sync tables: " + synced.error().message);
     }
+  } else if (grown >= growth_pages_soft) {
+    base::Lock lock(wake_mutex_);
+    grown_ = true;
+    wake_.notify_one();
   }
   return {};
+}
+
+bool Environment::disk_is_full() const {
+  struct statvfs status {};
+  constexpr std::uint64_t nearly_nothing = 1U << 20U;
+  return ::statvfs(file_.c_str(), &status) == 0 && status.f_bavail * status.f_frsize < nearly_nothing;
+}
+
+void Environment::run_syncer() {
+  while (true) {
+    {
+      base::Lock lock(wake_mutex_);
+      const auto until = base::deadline_in(sync_age_max);
+      bool in_time = true;
+      while (!stopping_ && !grown_ && in_time) {
+        in_time = wake_.wait_until(wake_mutex_, until);
+      }
+      if (stopping_) {
+        return;
+      }
+      grown_ = false;
+    }
+    if (const auto synced = sync(); !synced.ok()) {
+      base::log(base::LogLevel::warning, "cannot sync tables: " + synced.error().message);
+    }
+  }
 }
 
 Result<base::Bytes> Environment::meta_pages() const {
@@ -318,6 +382,8 @@ Result<void> Environment::keep_this_moment() {
     return kept;
   }
   if (reader != nullptr) {
+    MDB_envinfo info{};
+    pages_at_sync_ = mdb_env_info(env_, &info) == 0 ? info.me_last_pgno : 0;
     synced_transaction_ = mdb_txn_id(reader);
     std::swap(reader, kept_);
     if (reader != nullptr) {
@@ -336,7 +402,6 @@ Result<void> Environment::sync() {
   if (kept_ != nullptr && synced_transaction_ >= info.me_last_txnid) {
     return {};  // somebody's sync since our commit took it along
   }
-  commits_since_sync_ = 0;
   return keep_this_moment();
 }
 

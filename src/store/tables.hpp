@@ -51,7 +51,7 @@ class Transaction {
 enum class PowerLoss {
   /// Nothing: open() then says `corrupt`, so that the owner starts anew. For what can be fetched again.
   forgets_all,
-  /// The state of the last sync(). Only one process at a time may have such tables open.
+  /// The state of the last sync(), which also happens by itself every few seconds. Only one process at a time may have such tables open.
   keeps_synced,
 };
 
