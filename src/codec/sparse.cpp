@@ -5,6 +5,10 @@
 #include <bit>
 #include <cstring>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "codec/rice.hpp"
 
 namespace hfd::codec {
@@ -192,34 +196,107 @@ Result<void> parse_changes(const ClassTable& table, base::ByteView coded, std::s
   return {};
 }
 
-/// Walks the words once, counting down to the next change of each class. True when every change
-/// found its word.
+// Words are looked at in runs of one bit mask.
+constexpr std::size_t run_words = 64;
+
 template <class Word>
-bool apply_changes(KeyBits key, const std::array<std::uint8_t, 256>& classes, unsigned class_count,
-                   const ParsedChanges<Word>& parsed, base::ByteView source, base::ByteSpan out) {
-  std::array<std::uint32_t, 256> left{};
-  std::array<std::size_t, class_count_max> next{};
-  std::size_t open = parsed.gaps.size();
-  for (unsigned c = 0; c < class_count; ++c) {
-    next.at(c) = parsed.first.at(c);
-    left.at(c) = next.at(c) < parsed.first.at(c + 1) ? parsed.gaps[next.at(c)] : UINT32_MAX;
+void load_keys(KeyBits key, const std::byte* words, std::size_t count, std::uint8_t* keys) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto word = base::load_le<Word>(words + i * sizeof(Word));
+    keys[i] = static_cast<std::uint8_t>((word >> key.shift) & key.mask);
+  }
+}
+
+/// Bit i says that keys[i] is not below `start`; run_words keys.
+std::uint64_t mask_from(const std::uint8_t* keys, std::uint8_t start) {
+  std::uint64_t mask = 0;
+#ifdef __SSE2__
+  const __m128i starts = _mm_set1_epi8(static_cast<char>(start));
+  for (unsigned i = 0; i < run_words; i += 16) {
+    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys + i));
+    const __m128i not_below = _mm_cmpeq_epi8(_mm_max_epu8(part, starts), part);
+    mask |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm_movemask_epi8(not_below)))
+            << i;
+  }
+#else
+  for (unsigned i = 0; i < run_words; ++i) {
+    mask |= std::uint64_t{keys[i] >= start ? 1U : 0U} << i;
+  }
+#endif
+  return mask;
+}
+
+/// std::popcount is a call into a table on x86-64 without its instruction, which the baseline has
+/// not.
+std::uint32_t count_bits_of(std::uint64_t bits) {
+  bits -= (bits >> 1U) & 0x5555555555555555U;
+  bits = (bits & 0x3333333333333333U) + ((bits >> 2U) & 0x3333333333333333U);
+  bits = (bits + (bits >> 4U)) & 0x0F0F0F0F0F0F0F0FU;
+  return static_cast<std::uint32_t>((bits * 0x0101010101010101U) >> 56U);
+}
+
+/// The changes that are still to come of one class.
+struct ClassCursor {
+  std::uint8_t first_key = 0;
+  std::uint32_t gap = 0;  ///< words of the class before the next change
+  std::size_t next = 0;
+  std::size_t end = 0;
+};
+
+/// Applies the changes of one class that fall into a run; bit i of `members` says that word i is of
+/// the class.
+template <class Word>
+void change_run(const ParsedChanges<Word>& parsed, std::uint64_t members, std::byte* words,
+                ClassCursor& cursor) {
+  std::uint32_t count = count_bits_of(members);
+  while (cursor.next < cursor.end && cursor.gap < count) {
+    count -= cursor.gap + 1;
+    for (; cursor.gap > 0; --cursor.gap) {
+      members &= members - 1;
+    }
+    const auto i = static_cast<std::size_t>(std::countr_zero(members));
+    members &= members - 1;
+    const auto word = base::load_le<Word>(words + i * sizeof(Word));
+    base::store_le(words + i * sizeof(Word),
+                   static_cast<Word>(word + parsed.differences[cursor.next]));
+    ++cursor.next;
+    cursor.gap = cursor.next < cursor.end ? parsed.gaps[cursor.next] : 0;
+  }
+  cursor.gap -= cursor.next < cursor.end ? count : 0;
+}
+
+/// Walks the words once, in runs: a class whose next change lies beyond a run only has the run's
+/// count taken off its gap. True when every change found its word.
+template <class Word>
+bool apply_changes(KeyBits key, const ClassTable& table, const ParsedChanges<Word>& parsed,
+                   base::ByteView source, base::ByteSpan out) {
+  std::vector<ClassCursor> cursors;
+  for (unsigned c = 0; c < table.count(); ++c) {
+    ClassCursor cursor;
+    cursor.first_key = table.starts[c];
+    cursor.next = parsed.first.at(c);
+    cursor.end = parsed.first.at(c + 1);
+    cursor.gap = cursor.next < cursor.end ? parsed.gaps[cursor.next] : 0;
+    cursors.push_back(cursor);
   }
   const std::size_t count = source.size() / sizeof(Word);
-  const std::byte* from = source.data();
-  std::byte* to = out.data();
-  std::memcpy(to, from, source.size());
-  for (std::size_t i = 0; i < count && open > 0; ++i) {
-    const auto word = base::load_le<Word>(from + i * sizeof(Word));
-    const std::uint8_t c = classes[(word >> key.shift) & key.mask];  // NOLINT: mask <= 255
-    if (left[c]-- != 0) {                                            // NOLINT: c < class_count_max
-      continue;
+  std::array<std::uint8_t, run_words> keys{};
+  std::memcpy(out.data(), source.data(), source.size());
+  for (std::size_t at = 0; at < count; at += run_words) {
+    const std::size_t run = std::min(run_words, count - at);
+    load_keys<Word>(key, source.data() + at * sizeof(Word), run, keys.data());
+    const std::uint64_t there = run == run_words ? UINT64_MAX : (std::uint64_t{1} << run) - 1;
+    std::uint64_t above = 0;  // words of the classes that were seen
+    for (std::size_t c = cursors.size(); c-- > 0;) {
+      ClassCursor& cursor = cursors[c];
+      const std::uint64_t from_class = mask_from(keys.data(), cursor.first_key) & there;
+      const std::uint64_t members = from_class & ~above;
+      above = from_class;
+      change_run(parsed, members, out.data() + at * sizeof(Word), cursor);
     }
-    const std::size_t change = next[c]++;  // NOLINT: as above
-    base::store_le(to + i * sizeof(Word), static_cast<Word>(word + parsed.differences[change]));
-    left[c] = change + 1 < parsed.first[c + 1U] ? parsed.gaps[change + 1] : UINT32_MAX;  // NOLINT
-    --open;
   }
-  return open == 0;
+  return std::all_of(cursors.begin(), cursors.end(),
+                     [](const ClassCursor& cursor) { return cursor.next == cursor.end; });
 }
 
 template <class Word>
@@ -227,7 +304,7 @@ Result<void> decode(KeyBits key, const ClassTable& table, base::ByteView coded,
                     base::ByteView source, base::ByteSpan out) {
   ParsedChanges<Word> parsed;
   HFD_TRY_VOID(parse_changes(table, coded, source.size() / sizeof(Word), parsed));
-  if (!apply_changes(key, table.lookup(), table.count(), parsed, source, out)) {
+  if (!apply_changes(key, table, parsed, source, out)) {
     return damaged();
   }
   return {};
