@@ -193,6 +193,20 @@ def test_the_type_of_the_mount(one_version, mounts):
     assert re.fullmatch(r"\d+", df[-1])
 
 
+def test_the_fstab_helper_mounts_as_mount8_calls_it(one_version, mounts):
+    bucket, folder, _ = one_version
+    helper = harness.HFD.parent / "mount.hfdeltafs"
+    mount = harness.Mount(bucket, mounts.folder / "fstab", mounts.folder / "fstab.local")
+    mounts.made.append(mount)
+    harness.Mount.live.append(mount)
+    mount.point.mkdir()
+    # What mount(8) runs for an fstab line of type hfdeltafs.
+    run([helper, bucket, mount.point, "-o", f"rw,nofail,noatime,cache_dir={mount.cache_dir},quiet=60"], check=True)
+    mount.pid = mount.status()["pid"]
+    assert harness.tree(mount.point) == harness.tree(folder)
+    assert mount.status()["read_only"] is False
+
+
 def test_mount_says_what_it_did(one_version, mounts):
     bucket, _, version = one_version
     reader = mounts.reader(source=bucket)
