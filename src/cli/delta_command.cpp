@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/delta_command.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,6 +8,9 @@
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
@@ -68,8 +68,8 @@ Result<ContentHash> hash_file(base::ReadableBytes& file) {
   base::Sha256 hash;
   base::Bytes buffer(hash_buffer_bytes);
   for (std::uint64_t at = 0; at < file.size(); at += buffer.size()) {
-    buffer.resize(static_cast<std::size_t>(
-        std::min<std::uint64_t>(hash_buffer_bytes, file.size() - at)));
+    buffer.resize(
+        static_cast<std::size_t>(std::min<std::uint64_t>(hash_buffer_bytes, file.size() - at)));
     HFD_TRY_VOID(file.read_at(at, buffer));
     hash.update(buffer);
   }
@@ -189,17 +189,17 @@ base::Json info_json(const codec::DeltaInfo& info) {
 std::string info_text(const codec::DeltaInfo& info) {
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   std::string text;
-  text += "target   " + number(info.target_bytes) + " bytes, sha256 " + info.target_sha256.hex() +
-          "\n";
+  text +=
+      "target   " + number(info.target_bytes) + " bytes, sha256 " + info.target_sha256.hex() + "\n";
   for (const codec::SourceInfo& source : info.sources) {
     text += "source   " + number(source.bytes) + " bytes, sha256 " + source.sha256.hex() + "\n";
   }
   if (info.sources.empty()) {
     text += "source   none (an anchor)\n";
   }
-  text += "blocks   " + number(info.blocks) + " of " + number(info.block_bytes) + " bytes: " +
-          number(info.modes.same) + " same, " + number(info.modes.sparse) + " sparse, " +
-          number(info.modes.dense) + " dense, " + number(info.modes.raw) + " raw, " +
+  text += "blocks   " + number(info.blocks) + " of " + number(info.block_bytes) +
+          " bytes: " + number(info.modes.same) + " same, " + number(info.modes.sparse) +
+          " sparse, " + number(info.modes.dense) + " dense, " + number(info.modes.raw) + " raw, " +
           number(info.modes.zero) + " zero\n";
   text += "object   " + number(info.object_bytes) + " bytes: " + number(info.payload_bytes) +
           " payload, " + number(info.index_bytes) + " index\n";
