@@ -195,6 +195,9 @@ def make_venv(tally):
 
 
 def pytest(tally, name, binary, extra):
+    if not binary.exists():
+        tally.fail(f"{name}: {binary.relative_to(ROOT)} was not built")
+        return
     python = make_venv(tally)
     if python is None:
         return
