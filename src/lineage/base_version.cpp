@@ -2,11 +2,12 @@
 // A base as version 0. The same files always give the same manifest, so a base has one version id
 // whoever mounts it and whenever: its time is that of its newest file.
 //
-// Left out: what downloaders and version control keep beside a model (`.git/`, `.cache/huggingface/` at the
-// top), and names that no manifest may hold (`.hfdelta`). Everything else is the model as it is.
-#include <sys/stat.h>
-
+// Left out: what downloaders and version control keep beside a model (`.git/`,
+// `.cache/huggingface/` at the top), and names that no manifest may hold (`.hfdelta`). Everything
+// else is the model as it is.
 #include <algorithm>
+
+#include <sys/stat.h>
 
 #include "base/hash.hpp"
 #include "lineage/bucket.hpp"
@@ -19,7 +20,9 @@ constexpr std::uint64_t read_bytes = 1U << 20U;
 constexpr std::chrono::milliseconds read_deadline{60'000};
 
 bool is_left_out(std::string_view name) {
-  const auto below = [name](std::string_view folder) { return name.substr(0, folder.size()) == folder; };
+  const auto below = [name](std::string_view folder) {
+    return name.substr(0, folder.size()) == folder;
+  };
   return below(".git/") || below(".cache/huggingface/") || !is_valid_path(name);
 }
 
@@ -30,8 +33,9 @@ class RemoteBytes final : public base::ReadableBytes {
       : remote_(remote), name_(std::move(name)), bytes_(bytes) {}
   std::uint64_t size() const override { return bytes_; }
   Result<void> read_at(std::uint64_t offset, base::ByteSpan out) override {
-    HFD_TRY(const base::Bytes bytes, remote::read_blocking(remote_, name_, ByteRange{offset, out.size()},
-                                                           base::deadline_in(read_deadline)));
+    HFD_TRY(const base::Bytes bytes,
+            remote::read_blocking(remote_, name_, ByteRange{offset, out.size()},
+                                  base::deadline_in(read_deadline)));
     std::copy(bytes.begin(), bytes.end(), out.begin());
     return {};
   }
@@ -42,7 +46,8 @@ class RemoteBytes final : public base::ReadableBytes {
   std::uint64_t bytes_;
 };
 
-Result<std::unique_ptr<base::ReadableBytes>> open_object(remote::Remote& remote, const remote::ObjectInfo& object) {
+Result<std::unique_ptr<base::ReadableBytes>> open_object(remote::Remote& remote,
+                                                         const remote::ObjectInfo& object) {
   if (const auto path = remote.local_path(object.name)) {
     HFD_TRY(std::unique_ptr<base::FileBytes> file, base::FileBytes::open(*path));
     return std::unique_ptr<base::ReadableBytes>(std::move(file));
@@ -74,9 +79,10 @@ bool is_executable(const remote::Remote& remote, const std::string& name) {
 
 Result<Manifest> manifest_of_base(remote::Remote& base, base::ThreadPool& pool) {
   HFD_TRY(std::vector<remote::ObjectInfo> objects, base.list(""));
-  objects.erase(std::remove_if(objects.begin(), objects.end(),
-                               [](const remote::ObjectInfo& object) { return is_left_out(object.name); }),
-                objects.end());
+  objects.erase(
+      std::remove_if(objects.begin(), objects.end(),
+                     [](const remote::ObjectInfo& object) { return is_left_out(object.name); }),
+      objects.end());
   Manifest manifest;
   manifest.files.resize(objects.size());
   HFD_TRY_VOID(parallel_for(pool, objects.size(), [&](std::size_t i) -> Result<void> {
@@ -94,8 +100,8 @@ Result<Manifest> manifest_of_base(remote::Remote& base, base::ThreadPool& pool) 
   for (const FileEntry& file : manifest.files) {
     manifest.stats.full_bytes += file.bytes;
     manifest.time = std::max(manifest.time, file.mtime);
-    manifest.contents.try_emplace(file.sha256,
-                                  Content{file.sha256, file.bytes, {UpstreamEdge{base.uri(), file.path}}});
+    manifest.contents.try_emplace(
+        file.sha256, Content{file.sha256, file.bytes, {UpstreamEdge{base.uri(), file.path}}});
   }
   return manifest;
 }

@@ -23,9 +23,11 @@ constexpr std::string_view version_suffix = ".json";
 /// A hint that is further behind than this is not followed claim by claim: one listing is cheaper.
 constexpr std::uint64_t probe_count_max = 32;
 
-/// The newest claim among the objects of a ref. Several of one number (remotes without put-if-absent):
-/// the earliest by the remote's own clock, then the lowest id, is the one that counts.
-std::optional<Claim> newest_claim(const std::vector<remote::ObjectInfo>& objects, const std::string& folder) {
+/// The newest claim among the objects of a ref. Several of one number (remotes without
+/// put-if-absent): the earliest by the remote's own clock, then the lowest id, is the one that
+/// counts.
+std::optional<Claim> newest_claim(const std::vector<remote::ObjectInfo>& objects,
+                                  const std::string& folder) {
   std::optional<Claim> best;
   base::UnixNanoseconds best_time = 0;
   for (const remote::ObjectInfo& object : objects) {
@@ -68,7 +70,8 @@ Bucket::Bucket(remote::Remote& remote, std::chrono::milliseconds deadline)
 base::Deadline Bucket::deadline() const { return base::deadline_in(deadline_); }
 
 Result<bool> Bucket::is_initialised() {
-  auto bytes = remote::read_whole(remote_, std::string(format_object), format_bytes_max, deadline());
+  auto bytes =
+      remote::read_whole(remote_, std::string(format_object), format_bytes_max, deadline());
   if (!bytes.ok()) {
     if (bytes.error().code == ErrorCode::not_found) {
       return false;
@@ -80,7 +83,8 @@ Result<bool> Bucket::is_initialised() {
     text.remove_suffix(1);
   }
   if (text != format_text.substr(0, format_text.size() - 1)) {
-    Error error{ErrorCode::unsupported, "cannot use the bucket: its layout is not one that this program knows",
+    Error error{ErrorCode::unsupported,
+                "cannot use the bucket: its layout is not one that this program knows",
                 remote_.uri()};
     return std::move(error).with_hint("use a newer hfdeltafs");
   }
@@ -113,7 +117,8 @@ Result<std::optional<RefState>> Bucket::head_by_hint(const std::string& ref) {
   }
   const auto start = parse_hint_text(*hint);
   std::optional<RefState> state;
-  for (std::uint64_t step = 0; start && step <= probe_count_max && *start + step <= sequence_max; ++step) {
+  for (std::uint64_t step = 0; start && step <= probe_count_max && *start + step <= sequence_max;
+       ++step) {
     auto version = read_claim(ref, Claim{*start + step, std::nullopt});
     if (version.ok()) {
       state = RefState{*version, *start + step};
@@ -122,7 +127,8 @@ Result<std::optional<RefState>> Bucket::head_by_hint(const std::string& ref) {
     if (version.error().code != ErrorCode::not_found) {
       return std::move(version).error();
     }
-    return state;  // the claim after it is missing: it is the newest. (Or none: the hint was wrong.)
+    return state;  // the claim after it is missing: it is the newest. (Or none: the hint was
+                   // wrong.)
   }
   return std::optional<RefState>{};
 }
@@ -165,13 +171,16 @@ Result<std::vector<std::string>> Bucket::refs() {
   return refs;
 }
 
-Result<void> Bucket::claim(const std::string& ref, std::uint64_t sequence, const VersionId& version) {
+Result<void> Bucket::claim(const std::string& ref, std::uint64_t sequence,
+                           const VersionId& version) {
   if (!is_valid_ref(ref) || sequence > sequence_max) {
     return Error{ErrorCode::invalid_argument, "not a valid ref name or number", ref};
   }
   if (!remote_.capabilities().put_if_absent) {
-    Error error{ErrorCode::unsupported, "cannot claim a version: writing to a remote without put-if-absent comes "
-                                        "with a later version", remote_.uri()};
+    Error error{ErrorCode::unsupported,
+                "cannot claim a version: writing to a remote without put-if-absent comes "
+                "with a later version",
+                remote_.uri()};
     return std::move(error).with_hint("publish to a folder");
   }
   const std::string name = claim_object(ref, sequence);
@@ -190,7 +199,8 @@ Result<void> Bucket::claim(const std::string& ref, std::uint64_t sequence, const
   base::MemoryBytes text(base::as_bytes(hint));
   if (auto hinted = remote_.put(hint_object(ref), text); !hinted.ok()) {
     // The claim stands; readers find it without the hint.
-    base::log(base::LogLevel::warning, "cannot write " + hint_object(ref) + ": " + hinted.error().message);
+    base::log(base::LogLevel::warning,
+              "cannot write " + hint_object(ref) + ": " + hinted.error().message);
   }
   return {};
 }
@@ -215,13 +225,16 @@ Result<VersionPtr> Bucket::version(const VersionId& id) {
     return known;
   }
   const std::string name = version_object(id);
-  HFD_TRY(const base::Bytes bytes, remote::read_whole(remote_, name, manifest_bytes_max, deadline()));
+  HFD_TRY(const base::Bytes bytes,
+          remote::read_whole(remote_, name, manifest_bytes_max, deadline()));
   if (base::version_id(bytes) != id) {
-    Error error{ErrorCode::corrupt, "cannot read the manifest: its bytes are not what its name says", name};
+    Error error{ErrorCode::corrupt,
+                "cannot read the manifest: its bytes are not what its name says", name};
     return std::move(error).with_hint("hfdeltafs verify lists what is damaged");
   }
   HFD_TRY(Manifest manifest, parse_manifest(bytes).on(name));
-  const auto version = std::make_shared<const Version>(Version{id, std::move(manifest), bytes.size()});
+  const auto version =
+      std::make_shared<const Version>(Version{id, std::move(manifest), bytes.size()});
   cache_->insert(version);
   return VersionPtr(version);
 }
@@ -236,7 +249,8 @@ Result<VersionPtr> Bucket::put_version(const Manifest& manifest) {
 }
 
 Result<std::vector<VersionId>> Bucket::version_ids() {
-  HFD_TRY(const std::vector<remote::ObjectInfo> objects, remote_.list(std::string(versions_folder)));
+  HFD_TRY(const std::vector<remote::ObjectInfo> objects,
+          remote_.list(std::string(versions_folder)));
   std::vector<VersionId> ids;
   for (const remote::ObjectInfo& object : objects) {
     std::string_view name = std::string_view(object.name).substr(versions_folder.size() + 1);

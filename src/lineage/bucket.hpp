@@ -58,14 +58,16 @@ class Bucket {
   /// Writes hfdelta/format unless it is there.
   Result<void> initialise();
 
-  /// The newest claimed version of a ref; nothing when the ref does not exist. Starts at the hint and
-  /// looks upward; the hint is never trusted alone.
+  /// The newest claimed version of a ref; nothing when the ref does not exist. Starts at the hint
+  /// and looks upward; the hint is never trusted alone.
   Result<std::optional<RefState>> head(const std::string& ref);
   /// All refs, tags included, sorted.
   Result<std::vector<std::string>> refs();
   /// Claims number `sequence` of `ref` for `version`, then writes the hint. `conflict` when another
   /// writer has that number. Claiming the same version twice is fine (resume after a crash).
   Result<void> claim(const std::string& ref, std::uint64_t sequence, const VersionId& version);
+  /// Version 0 of the base that a ref (or else main) began with; nullptr when it began without one.
+  Result<VersionPtr> base_version(const std::string& ref);
   /// Removes all claims of a ref.
   Result<void> remove_ref(const std::string& ref);
 
@@ -101,7 +103,8 @@ class Bucket {
 };
 
 /// Names a base folder as version 0: every file `upstream`, sequence 0, no parent. Files are read
-/// once to learn their sha256 (`threads` of the pool). Symlinks inside the tree are followed into files.
+/// once to learn their sha256 (`threads` of the pool). Symlinks inside the tree are followed into
+/// files.
 Result<Manifest> manifest_of_base(remote::Remote& base, base::ThreadPool& pool);
 
 }  // namespace hfd::lineage

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t prefix_digits_min = 6;
 
 Error no_such_version(const std::string& text) {
-  Error error{ErrorCode::not_found, "cannot find the version: no such id, ref, tag or number", text.substr(0, 300)};
+  Error error{ErrorCode::not_found, "cannot find the version: no such id, ref, tag or number",
+              text.substr(0, 300)};
   return std::move(error).with_hint("hfdeltafs log lists the versions");
 }
 
@@ -49,8 +50,24 @@ Result<VersionId> Bucket::head_or_not_found(const std::string& ref) {
   return state->version;
 }
 
-Result<VersionId> Bucket::ancestor(const VersionId& from, const std::string& text,
-                                   const std::function<bool(const Version&, std::uint64_t)>& is_it) {
+Result<VersionPtr> Bucket::base_version(const std::string& ref) {
+  for (const std::string& name : {ref, std::string("main")}) {
+    HFD_TRY(const std::vector<remote::ObjectInfo> objects, remote_.list(ref_folder(name)));
+    for (const remote::ObjectInfo& object : objects) {  // sorted: number 0 comes first
+      const auto claim =
+          parse_claim_name(std::string_view(object.name).substr(ref_folder(name).size() + 1));
+      if (claim && claim->sequence == 0) {
+        HFD_TRY(const VersionId id, read_claim(name, *claim));
+        return version(id);
+      }
+    }
+  }
+  return VersionPtr();
+}
+
+Result<VersionId> Bucket::ancestor(
+    const VersionId& from, const std::string& text,
+    const std::function<bool(const Version&, std::uint64_t)>& is_it) {
   VersionId id = from;
   for (std::uint64_t steps = 0;; ++steps) {
     HFD_TRY(const VersionPtr version, this->version(id));
@@ -88,7 +105,8 @@ Result<VersionId> Bucket::resolve_prefix(const std::string& text) {
       continue;
     }
     if (found) {
-      Error error{ErrorCode::invalid_argument, "cannot tell the version: several ids start like this", text};
+      Error error{ErrorCode::invalid_argument,
+                  "cannot tell the version: several ids start like this", text};
       return std::move(error).with_hint("write more digits");
     }
     found = id;
@@ -107,7 +125,8 @@ Result<VersionId> Bucket::resolve(const std::string& text, const std::string& re
       return no_such_version(text);
     }
     HFD_TRY(const VersionId from, resolve(text.substr(0, tilde), ref));
-    return ancestor(from, text, [&](const Version&, std::uint64_t steps) { return steps == *back; });
+    return ancestor(from, text,
+                    [&](const Version&, std::uint64_t steps) { return steps == *back; });
   }
   if (text.empty() || text == "head") {
     return head_or_not_found(ref);
@@ -115,8 +134,9 @@ Result<VersionId> Bucket::resolve(const std::string& text, const std::string& re
   if (text.front() == 'v') {
     if (const auto number = parse_number(std::string_view(text).substr(1))) {
       HFD_TRY(const VersionId from, head_or_not_found(ref));
-      return ancestor(from, text,
-                      [&](const Version& version, std::uint64_t) { return version.manifest.sequence == *number; });
+      return ancestor(from, text, [&](const Version& version, std::uint64_t) {
+        return version.manifest.sequence == *number;
+      });
     }
   }
   if (text.size() != 64 || !is_hex(text)) {

@@ -9,8 +9,8 @@
 
 namespace hfd::lineage {
 
-/// Adds `sha256` and everything that it is made of to `into`; entries that are there stay. False when
-/// `from` does not know the content.
+/// Adds `sha256` and everything that it is made of to `into`; entries that are there stay. False
+/// when `from` does not know the content.
 bool add_closure(const std::map<ContentHash, Content>& from, const ContentHash& sha256,
                  std::map<ContentHash, Content>& into);
 

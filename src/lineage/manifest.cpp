@@ -16,10 +16,12 @@
 //                {"path", "kind": "symlink", "target", "mtime"}
 //                {"path", "kind": "folder", "mtime"}       (empty folders only)
 //                a name that is not UTF-8 stands as "path_b64"/"target_b64" (base64) instead
-//   "contents"   object keyed by content sha256 (sorted): {"bytes", "edges": [edge, ...]}, cheapest first
-//   edge         {"kind": "blob", "object", "bytes", "encoding": "identity"|"zstd"|"hfd"
-//                 [, "directory": [offset, size], "directory_sha256"]}            (the latter for hfd)
-//                {"kind": "delta", "object", "bytes", "directory", "directory_sha256", "sources": [sha256, ...]}
+//   "contents"   object keyed by content sha256 (sorted): {"bytes", "edges": [edge, ...]}, cheapest
+//   first edge         {"kind": "blob", "object", "bytes", "encoding": "identity"|"zstd"|"hfd"
+//                 [, "directory": [offset, size], "directory_sha256"]}            (the latter for
+//                 hfd)
+//                {"kind": "delta", "object", "bytes", "directory", "directory_sha256", "sources":
+//                [sha256, ...]}
 //                {"kind": "upstream", "uri", "path"}
 // Unknown members are ignored, so members can be added without a new format number.
 #include "lineage/manifest.hpp"
@@ -44,7 +46,9 @@ constexpr int depth_max = 12;
 constexpr base::UnixNanoseconds time_min = -9'150'000'000'000'000'000;
 constexpr base::UnixNanoseconds time_max = 9'150'000'000'000'000'000;
 
-std::string time_text(base::UnixNanoseconds time) { return base::to_rfc3339(std::clamp(time, time_min, time_max)); }
+std::string time_text(base::UnixNanoseconds time) {
+  return base::to_rfc3339(std::clamp(time, time_min, time_max));
+}
 
 Json file_json(const FileEntry& file) {
   Json out = Json::object();
@@ -57,9 +61,7 @@ Json file_json(const FileEntry& file) {
       out.set("kind", "symlink");
       set_bytes(out, "target", file.symlink_target);
       break;
-    case FileEntry::Kind::folder:
-      out.set("kind", "folder");
-      break;
+    case FileEntry::Kind::folder: out.set("kind", "folder"); break;
   }
   out.set("mtime", time_text(file.mtime));
   if (file.kind == FileEntry::Kind::file && file.executable) {
@@ -129,7 +131,8 @@ Result<std::vector<FileEntry>> parse_files(const Json& root) {
   return files;
 }
 
-/// No path may lie below another entry: files and symlinks hold nothing, and listed folders are empty.
+/// No path may lie below another entry: files and symlinks hold nothing, and listed folders are
+/// empty.
 Result<void> check_tree(const std::vector<FileEntry>& files) {
   std::unordered_set<std::string_view> entries;
   for (const FileEntry& file : files) {
@@ -137,7 +140,8 @@ Result<void> check_tree(const std::vector<FileEntry>& files) {
   }
   for (const FileEntry& file : files) {
     const std::string_view path = file.path;
-    for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+    for (std::size_t slash = path.find('/'); slash != std::string_view::npos;
+         slash = path.find('/', slash + 1)) {
       if (entries.count(path.substr(0, slash)) != 0) {
         return corrupt_manifest("a path lies below something that is not a folder").on(path);
       }
@@ -215,8 +219,9 @@ Result<Manifest> parse_descent(const Json& root) {
 Result<Manifest> parse_root(const Json& root) {
   HFD_TRY(const std::uint64_t format, root.unsigned_member("hfdeltafs"));
   if (format > format_number) {
-    Error error{ErrorCode::unsupported, "cannot read the manifest: it has format " + std::to_string(format) +
-                                            ", this program knows up to " + std::to_string(format_number)};
+    Error error{ErrorCode::unsupported, "cannot read the manifest: it has format " +
+                                            std::to_string(format) + ", this program knows up to " +
+                                            std::to_string(format_number)};
     return std::move(error).with_hint("use a newer hfdeltafs");
   }
   HFD_TRY(Manifest manifest, parse_descent(root));
@@ -262,7 +267,9 @@ std::string serialize_manifest(const Manifest& manifest) {
       .set("time", time_text(manifest.time))
       .set("message", manifest.message);
   if (manifest.base) {
-    root.set("base", Json::object().set("uri", manifest.base->uri).set("revision", manifest.base->revision));
+    root.set(
+        "base",
+        Json::object().set("uri", manifest.base->uri).set("revision", manifest.base->revision));
   }
   root.set("stats", stats_json(manifest.stats));
   Json files = Json::array();
@@ -274,13 +281,15 @@ std::string serialize_manifest(const Manifest& manifest) {
 }
 
 Result<Manifest> parse_manifest(base::ByteView bytes) {
-  HFD_TRY(const Json root, base::parse_json(bytes, {.bytes_max = manifest_bytes_max, .depth_max = depth_max}));
+  HFD_TRY(const Json root,
+          base::parse_json(bytes, {.bytes_max = manifest_bytes_max, .depth_max = depth_max}));
   if (!root.is_object()) {
     return corrupt_manifest("it is not a JSON object");
   }
   auto manifest = parse_root(root);
   if (!manifest.ok() && manifest.error().code == ErrorCode::invalid_argument) {
-    manifest.error().code = ErrorCode::corrupt;  // a hash that is no hash: the manifest's fault, not the caller's
+    manifest.error().code =
+        ErrorCode::corrupt;  // a hash that is no hash: the manifest's fault, not the caller's
   }
   return manifest;
 }

@@ -4,8 +4,8 @@
 // paths are checked segment by segment, numbers against limits, sources against cycles.
 //
 // A manifest is enough by itself: `contents` holds an entry for every content that is needed to
-// rebuild its files, through all sources, so a reader fetches one manifest and no history. Nodes are
-// contents, edges are ways to make them (design.md section 4, "Version graph").
+// rebuild its files, through all sources, so a reader fetches one manifest and no history. Nodes
+// are contents, edges are ways to make them (design.md section 4, "Version graph").
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@
 #include <variant>
 #include <vector>
 
+#include "hfdeltafs/types.hpp"
+
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
-#include "hfdeltafs/types.hpp"
 
 namespace hfd::lineage {
 
@@ -29,23 +30,23 @@ struct BlobEdge {
   ObjectId object;
   std::uint64_t object_bytes = 0;
   Encoding encoding = Encoding::identity;
-  ByteRange directory;               ///< hfd only
-  ContentHash directory_sha256;      ///< hfd only
+  ByteRange directory;           ///< hfd only
+  ContentHash directory_sha256;  ///< hfd only
 };
 
 /// `deltas/<object>.hfd` applied to other contents, which have entries of their own.
 struct DeltaEdge {
   ObjectId object;
   std::uint64_t object_bytes = 0;
-  ByteRange directory;               ///< directory + footer within the object
+  ByteRange directory;  ///< directory + footer within the object
   ContentHash directory_sha256;
   std::vector<ContentHash> sources;  ///< in the order of the delta's own source table
 };
 
 /// A file of a base at a fixed revision: nothing is stored on the bucket.
 struct UpstreamEdge {
-  std::string uri;       ///< remote, canonical
-  std::string path;      ///< object name within it
+  std::string uri;   ///< remote, canonical
+  std::string path;  ///< object name within it
 };
 
 using Edge = std::variant<BlobEdge, DeltaEdge, UpstreamEdge>;
@@ -58,10 +59,10 @@ struct Content {
 
 struct FileEntry {
   enum class Kind { file, symlink, folder };  ///< folder: only empty ones are listed
-  std::string path;            ///< bytes, relative, no "." or ".." segments, no leading slash
+  std::string path;  ///< bytes, relative, no "." or ".." segments, no leading slash
   Kind kind = Kind::file;
   std::uint64_t bytes = 0;
-  ContentHash sha256;          ///< file only
+  ContentHash sha256;  ///< file only
   base::UnixNanoseconds mtime = 0;
   bool executable = false;
   std::string symlink_target;  ///< stays inside the tree
@@ -69,8 +70,8 @@ struct FileEntry {
 
 /// What the publish did, for log; not needed to read the version.
 struct VersionStats {
-  std::uint64_t full_bytes = 0;     ///< sum of file sizes
-  std::uint64_t stored_bytes = 0;   ///< delta and blob objects this publish wrote
+  std::uint64_t full_bytes = 0;    ///< sum of file sizes
+  std::uint64_t stored_bytes = 0;  ///< delta and blob objects this publish wrote
   std::uint64_t changed_elements = 0;
   std::uint64_t total_elements = 0;
 };
@@ -88,13 +89,14 @@ struct Manifest {
   std::string message;
   std::optional<BaseInfo> base;
   VersionStats stats;
-  std::vector<FileEntry> files;               ///< sorted by path (bytewise), unique
+  std::vector<FileEntry> files;  ///< sorted by path (bytewise), unique
   std::map<ContentHash, Content> contents;
 };
 
 /// The exact bytes that are stored and hashed. Deterministic.
 std::string serialize_manifest(const Manifest& manifest);
-/// `corrupt` with the reason for anything that does not fit, unsupported for a newer layout version.
+/// `corrupt` with the reason for anything that does not fit, unsupported for a newer layout
+/// version.
 Result<Manifest> parse_manifest(base::ByteView bytes);
 
 /// Limits on what a remote may make us hold.

@@ -108,7 +108,8 @@ Result<Edge> parse_delta(const Json& json) {
   HFD_TRY(delta.directory, get_directory(json, delta.object_bytes));
   HFD_TRY(delta.directory_sha256, get_hash<ContentHash>(json, "directory_sha256"));
   HFD_TRY(const Json* sources, json.member("sources"));
-  if (!sources->is_array() || sources->as_array()->empty() || sources->as_array()->size() > source_count_max) {
+  if (!sources->is_array() || sources->as_array()->empty() ||
+      sources->as_array()->size() > source_count_max) {
     return corrupt_manifest("a delta has no sources, or too many");
   }
   for (const Json& source : *sources->as_array()) {
@@ -133,7 +134,8 @@ Result<Edge> parse_edge(const Json& json, const Content& content) {
     UpstreamEdge upstream;
     HFD_TRY(upstream.uri, json.string_member("uri"));
     HFD_TRY(upstream.path, get_bytes(json, "path"));
-    if (upstream.uri.empty() || upstream.uri.size() > uri_bytes_max || !is_valid_path(upstream.path)) {
+    if (upstream.uri.empty() || upstream.uri.size() > uri_bytes_max ||
+        !is_valid_path(upstream.path)) {
       return corrupt_manifest("a file of the base has a URI or path that is not allowed");
     }
     return Edge(std::move(upstream));
@@ -149,7 +151,8 @@ Result<Content> parse_content(const ContentHash& sha256, const Json& json) {
     return corrupt_manifest("a content is larger than any file can be");
   }
   HFD_TRY(const Json* edges, json.member("edges"));
-  if (!edges->is_array() || edges->as_array()->empty() || edges->as_array()->size() > edge_count_max) {
+  if (!edges->is_array() || edges->as_array()->empty() ||
+      edges->as_array()->size() > edge_count_max) {
     return corrupt_manifest("a content has no edges, or too many");
   }
   for (const Json& edge : *edges->as_array()) {
@@ -159,9 +162,9 @@ Result<Content> parse_content(const ContentHash& sha256, const Json& json) {
   return content;
 }
 
-/// Every source is listed, and following sources always ends (Kahn's algorithm: take away contents that
-/// nothing left is made for; what remains in the end is a cycle). All edges count, so that a reader may
-/// choose any of them.
+/// Every source is listed, and following sources always ends (Kahn's algorithm: take away contents
+/// that nothing left is made for; what remains in the end is a cycle). All edges count, so that a
+/// reader may choose any of them.
 Result<void> check_sources(const std::map<ContentHash, Content>& contents) {
   std::unordered_map<ContentHash, std::size_t> uses;
   for (const auto& [sha256, content] : contents) {
@@ -214,7 +217,8 @@ Json contents_json(const std::map<ContentHash, Content>& contents) {
     for (const Edge& edge : content.edges) {
       edges.push(edge_json(edge));
     }
-    out.set(sha256.hex(), Json::object().set("bytes", content.bytes).set("edges", std::move(edges)));
+    out.set(sha256.hex(),
+            Json::object().set("bytes", content.bytes).set("edges", std::move(edges)));
   }
   return out;
 }

@@ -30,7 +30,8 @@ Result<Hash> get_hash(const base::Json& object, std::string_view key) {
 const std::vector<ContentHash>& sources_of(const Edge& edge);
 
 base::Json contents_json(const std::map<ContentHash, Content>& contents);
-/// Parses and checks each by itself and all together: sources are there, and nothing is made of itself.
+/// Parses and checks each by itself and all together: sources are there, and nothing is made of
+/// itself.
 Result<std::map<ContentHash, Content>> parse_contents(const base::Json& root);
 
 }  // namespace hfd::lineage

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the same work for many items on a pool and waits for all. Used where files are hashed, stored
-// or checked one by one. The caller must not be a thread of the pool.
+// Runs the same work for many items on a pool and waits for all. Used where files are hashed,
+// stored or checked one by one. The caller must not be a thread of the pool.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 
-#include "base/thread_pool.hpp"
 #include "hfdeltafs/result.hpp"
+
+#include "base/thread_pool.hpp"
 
 namespace hfd::lineage {
 

@@ -26,12 +26,13 @@ bool all_segments(std::string_view path, Visit visit) {
 }
 
 bool is_ref_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-         c == '-';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
 }
 
 bool is_ref_segment(std::string_view segment) {
-  const bool digits = std::all_of(segment.begin(), segment.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits =
+      std::all_of(segment.begin(), segment.end(), [](char c) { return c >= '0' && c <= '9'; });
   return !segment.empty() && !digits && segment != "." && segment != ".." && segment != "head" &&
          std::all_of(segment.begin(), segment.end(), is_ref_character);
 }
@@ -46,7 +47,8 @@ bool is_valid_path(std::string_view path) {
     return false;
   }
   return all_segments(path, [](std::string_view segment) {
-    return !segment.empty() && segment.size() <= name_bytes_max && segment != "." && segment != "..";
+    return !segment.empty() && segment.size() <= name_bytes_max && segment != "." &&
+           segment != "..";
   });
 }
 
@@ -55,8 +57,9 @@ bool is_inside_symlink(std::string_view path, std::string_view target) {
       target.find('\0') != std::string_view::npos) {
     return false;
   }
-  // ".." may only stand at the start: after a name, that name could itself be a symlink (d -> "." makes
-  // "d/.." leave the root although the text does not). So each link of a chain stays inside by itself.
+  // ".." may only stand at the start: after a name, that name could itself be a symlink (d -> "."
+  // makes "d/.." leave the root although the text does not). So each link of a chain stays inside
+  // by itself.
   auto depth = std::count(path.begin(), path.end(), '/');
   bool named = false;
   return all_segments(target, [&](std::string_view segment) {

@@ -30,7 +30,9 @@ std::string sequence_text(std::uint64_t sequence) {
 
 }  // namespace
 
-std::string ref_folder(std::string_view ref) { return std::string(refs_folder) + "/" + std::string(ref); }
+std::string ref_folder(std::string_view ref) {
+  return std::string(refs_folder) + "/" + std::string(ref);
+}
 std::string claim_object(std::string_view ref, std::uint64_t sequence) {
   return ref_folder(ref) + "/" + sequence_text(sequence);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Object names of refs, claims and hints, and what stands in them. Part of lineage; pure.
 //
-//   hfdelta/refs/<ref>/<seq>        seq: 10 digits; content: version id + "\n". Put-if-absent remotes.
-//   hfdelta/refs/<ref>/<seq>-<id>   the same claim on remotes without put-if-absent (issue B writes them)
-//   hfdelta/refs/<ref>/head         "<seq> <id>\n": a hint, may be old or missing
+//   hfdelta/refs/<ref>/<seq>        seq: 10 digits; content: version id + "\n". Put-if-absent
+//   remotes. hfdelta/refs/<ref>/<seq>-<id>   the same claim on remotes without put-if-absent (issue
+//   B writes them) hfdelta/refs/<ref>/head         "<seq> <id>\n": a hint, may be old or missing
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/bytes.hpp"
 #include "hfdeltafs/types.hpp"
+
+#include "base/bytes.hpp"
 
 namespace hfd::lineage {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "publish/encode.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/hash.hpp"
 #include "codec/delta_writer.hpp"
@@ -23,7 +23,8 @@ constexpr std::uint64_t progress_step_bytes = 4U << 20U;
 /// Passes reads on and tells how far they came.
 class WatchedBytes final : public base::ReadableBytes {
  public:
-  WatchedBytes(base::ReadableBytes& inner, const PublishRequest& request, const std::string& path, const char* doing)
+  WatchedBytes(base::ReadableBytes& inner, const PublishRequest& request, const std::string& path,
+               const char* doing)
       : inner_(inner), request_(request), path_(path), doing_(doing) {
     tell(0);
   }
@@ -104,7 +105,9 @@ lineage::Edge edge_of(const codec::EncodedDelta& encoded) {
 
 }  // namespace
 
-Error cancelled_error() { return Error{ErrorCode::stale, "the publish was stopped: files changed meanwhile"}; }
+Error cancelled_error() {
+  return Error{ErrorCode::stale, "the publish was stopped: files changed meanwhile"};
+}
 
 Result<void> FileCoder::check_cancelled() const {
   if (request_.cancelled && request_.cancelled()) {
@@ -113,7 +116,8 @@ Result<void> FileCoder::check_cancelled() const {
   return {};
 }
 
-Result<std::uint64_t> FileCoder::store(const std::string& path, const std::string& name, base::ReadableBytes& bytes) {
+Result<std::uint64_t> FileCoder::store(const std::string& path, const std::string& name,
+                                       base::ReadableBytes& bytes) {
   {
     const base::Lock lock(mutex_);
     if (!stored_.insert(name).second) {
@@ -174,8 +178,9 @@ Result<CodedFile> FileCoder::code_large(const std::string& path, base::ReadableB
     CodedFile known;
     HFD_TRY(known.sha256, hash_of(bytes));
     known.bytes = bytes.size();
-    const auto same = std::find_if(large_.begin(), large_.end(),
-                                   [&](const CodedFile& coded) { return coded.sha256 == known.sha256; });
+    const auto same = std::find_if(large_.begin(), large_.end(), [&](const CodedFile& coded) {
+      return coded.sha256 == known.sha256;
+    });
     if (sources_.knows(known.sha256)) {
       return known;
     }
@@ -197,9 +202,10 @@ Result<CodedFile> FileCoder::encode(const std::string& path, base::ReadableBytes
   codec::EncodeOptions options;
   options.target_path = path;
   options.cancelled = request_.cancelled;
-  HFD_TRY(const codec::EncodedDelta encoded,
-          codec::encode_delta(watched, sources_.for_target(path), options, pool_,
-                              [&temporary](base::ByteView piece) { return temporary.append(piece); }));
+  HFD_TRY(
+      const codec::EncodedDelta encoded,
+      codec::encode_delta(watched, sources_.for_target(path), options, pool_,
+                          [&temporary](base::ByteView piece) { return temporary.append(piece); }));
   HFD_TRY_VOID(check_cancelled());
   CodedFile coded{.sha256 = encoded.target_sha256,
                   .bytes = encoded.target_bytes,

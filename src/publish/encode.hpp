@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file into one object on the bucket: a blob when it is small, else a delta or an anchor. Part of
-// publish. Writes objects only; nobody sees them before a manifest names them.
+// One file into one object on the bucket: a blob when it is small, else a delta or an anchor. Part
+// of publish. Writes objects only; nobody sees them before a manifest names them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@
 
 namespace hfd::publish {
 
-/// Files up to this size are stored whole, compressed when that helps (interface.md, "What is counted").
+/// Files up to this size are stored whole, compressed when that helps (interface.md, "What is
+/// counted").
 inline constexpr std::uint64_t small_file_bytes_max = 64U << 10U;
 
 /// What became of one file.
@@ -33,7 +34,8 @@ struct CodedFile {
 class FileCoder {
  public:
   /// All references must outlive this object.
-  FileCoder(lineage::Bucket& bucket, const PublishRequest& request, SourceSet& sources, base::ThreadPool& pool)
+  FileCoder(lineage::Bucket& bucket, const PublishRequest& request, SourceSet& sources,
+            base::ThreadPool& pool)
       : bucket_(bucket), request_(request), sources_(sources), pool_(pool) {}
 
   /// Precondition: bytes.size() <= small_file_bytes_max. Safe from several threads.
@@ -45,7 +47,8 @@ class FileCoder {
   Result<ContentHash> hash_of(base::ReadableBytes& bytes) const;
   Result<CodedFile> encode(const std::string& path, base::ReadableBytes& bytes);
   /// Puts an object unless the bucket has it. Returns the bytes written.
-  Result<std::uint64_t> store(const std::string& path, const std::string& name, base::ReadableBytes& bytes);
+  Result<std::uint64_t> store(const std::string& path, const std::string& name,
+                              base::ReadableBytes& bytes);
   Result<void> check_cancelled() const;
 
   lineage::Bucket& bucket_;
@@ -53,9 +56,11 @@ class FileCoder {
   SourceSet& sources_;
   base::ThreadPool& pool_;
   std::uint64_t temporary_count_ = 0;
-  std::vector<CodedFile> large_;  ///< coded by this publish: a second file of the same content is free
+  std::vector<CodedFile>
+      large_;  ///< coded by this publish: a second file of the same content is free
   base::Mutex mutex_;
-  std::unordered_set<std::string> stored_ HFD_GUARDED_BY(mutex_);  ///< names written or found by this publish
+  std::unordered_set<std::string> stored_
+      HFD_GUARDED_BY(mutex_);  ///< names written or found by this publish
 };
 
 /// The error with which a cancelled publish ends.

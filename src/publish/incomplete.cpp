@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a set of files is not whole yet. Only what the files themselves say counts:
-//  - A safetensors file says how long it is: 8 + N bytes of header, then the end of its last tensor. Shorter
+//  - A safetensors file says how long it is: 8 + N bytes of header, then the end of its last
+//  tensor. Shorter
 //    than that is incomplete. Longer is not (trailing bytes are the user's business).
-//  - A file whose first 8 bytes cannot be a header length (0, over the library's limit: HTML pages, Git LFS
-//    pointers, zip files, empty files) says nothing and is published as it is, like a header that is no JSON.
+//  - A file whose first 8 bytes cannot be a header length (0, over the library's limit: HTML pages,
+//  Git LFS
+//    pointers, zip files, empty files) says nothing and is published as it is, like a header that
+//    is no JSON.
 //  - A header that is cut counts as incomplete only when what is there of it starts like JSON.
 //  - An index says which shards there are, in its own folder.
 #include <algorithm>
@@ -40,7 +43,8 @@ Result<std::string> reason_of_safetensors(base::ReadableBytes& bytes) {
   if (bytes.size() < length_bytes) {
     return std::string();
   }
-  base::Bytes first(static_cast<std::size_t>(std::min(bytes.size(), length_bytes + peek_bytes_max)));
+  base::Bytes first(
+      static_cast<std::size_t>(std::min(bytes.size(), length_bytes + peek_bytes_max)));
   HFD_TRY_VOID(bytes.read_at(0, first));
   const auto json_bytes = base::load_le<std::uint64_t>(first.data());
   const auto peek = base::as_text(base::ByteView(first).subspan(length_bytes));
@@ -69,7 +73,8 @@ struct FoundIndex {
 Result<std::vector<FoundIndex>> read_indexes(const std::vector<PublishFile>& files) {
   std::vector<FoundIndex> found;
   for (const PublishFile& file : files) {
-    const bool is_index = file.entry.kind == lineage::FileEntry::Kind::file && ends_with(file.entry.path, ".index.json");
+    const bool is_index = file.entry.kind == lineage::FileEntry::Kind::file &&
+                          ends_with(file.entry.path, ".index.json");
     if (!is_index || file.known || !file.open) {
       continue;
     }
@@ -99,7 +104,8 @@ std::string reason_of_index(const FoundIndex& found, const std::set<std::string_
   if (missing == 0) {
     return {};
   }
-  return "names " + first + (missing > 1 ? " and " + std::to_string(missing - 1) + " more" : std::string()) +
+  return "names " + first +
+         (missing > 1 ? " and " + std::to_string(missing - 1) + " more" : std::string()) +
          ", not there";
 }
 
@@ -118,7 +124,8 @@ std::set<std::string_view> paths_of(const std::vector<PublishFile>& files) {
 Result<std::vector<IncompleteFile>> find_incomplete(const std::vector<PublishFile>& files) {
   std::vector<IncompleteFile> incomplete;
   for (const PublishFile& file : files) {
-    const bool is_weights = file.entry.kind == lineage::FileEntry::Kind::file && is_safetensors_name(file.entry.path);
+    const bool is_weights =
+        file.entry.kind == lineage::FileEntry::Kind::file && is_safetensors_name(file.entry.path);
     if (!is_weights || file.known || !file.open) {
       continue;
     }

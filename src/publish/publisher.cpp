@@ -17,8 +17,8 @@ using lineage::FileEntry;
 /// One publish under way.
 class Publication {
  public:
-  Publication(lineage::Bucket& bucket, const PublishRequest& request, const ContentOpener& open_content,
-              base::ThreadPool& pool)
+  Publication(lineage::Bucket& bucket, const PublishRequest& request,
+              const ContentOpener& open_content, base::ThreadPool& pool)
       : bucket_(bucket),
         request_(request),
         pool_(pool),
@@ -66,19 +66,22 @@ class Publication {
 Result<void> Publication::check_request() {
   if (!lineage::is_valid_ref(request_.ref)) {
     Error error{ErrorCode::invalid_argument, "not a valid ref name", request_.ref};
-    return std::move(error).with_hint("use letters, digits, dots, dashes and underscores, in segments joined by /");
+    return std::move(error).with_hint(
+        "use letters, digits, dots, dashes and underscores, in segments joined by /");
   }
   std::vector<std::string_view> paths;
   for (const PublishFile& file : request_.files) {
     if (!lineage::is_valid_path(file.entry.path)) {
-      return Error{ErrorCode::invalid_argument, "cannot publish a file of this name", file.entry.path};
+      return Error{ErrorCode::invalid_argument, "cannot publish a file of this name",
+                   file.entry.path};
     }
     paths.emplace_back(file.entry.path);
   }
   std::sort(paths.begin(), paths.end());
   const auto twice = std::adjacent_find(paths.begin(), paths.end());
   if (twice != paths.end()) {
-    return Error{ErrorCode::invalid_argument, "cannot publish two files of one name", std::string(*twice)};
+    return Error{ErrorCode::invalid_argument, "cannot publish two files of one name",
+                 std::string(*twice)};
   }
   return {};
 }
@@ -94,7 +97,8 @@ Result<void> Publication::check_parent_is_head() {
 
 Result<void> Publication::add_known(FileEntry entry) {
   if (!sources_.add_to(entry.sha256, manifest_.contents)) {
-    return Error{ErrorCode::invalid_argument, "cannot publish: the parent does not know this content", entry.path};
+    return Error{ErrorCode::invalid_argument,
+                 "cannot publish: the parent does not know this content", entry.path};
   }
   entry.bytes = sources_.bytes_of(entry.sha256);
   manifest_.files.push_back(std::move(entry));
@@ -110,11 +114,13 @@ Result<void> Publication::add_coded(FileEntry entry, const CodedFile& coded) {
   if (const auto* delta = std::get_if<lineage::DeltaEdge>(&*coded.edge)) {
     for (const ContentHash& source : delta->sources) {
       if (!sources_.add_to(source, manifest_.contents)) {
-        return Error{ErrorCode::corrupt, "the encoder used a source that it was not given", entry.path};
+        return Error{ErrorCode::corrupt, "the encoder used a source that it was not given",
+                     entry.path};
       }
     }
   }
-  manifest_.contents.try_emplace(coded.sha256, lineage::Content{coded.sha256, coded.bytes, {*coded.edge}});
+  manifest_.contents.try_emplace(coded.sha256,
+                                 lineage::Content{coded.sha256, coded.bytes, {*coded.edge}});
   manifest_.stats.stored_bytes += coded.stored_bytes;
   manifest_.stats.changed_elements += coded.changed_elements;
   manifest_.stats.total_elements += coded.total_elements;
@@ -123,8 +129,8 @@ Result<void> Publication::add_coded(FileEntry entry, const CodedFile& coded) {
 }
 
 Result<void> Publication::add_files() {
-  // Small files go several at once (a folder of thousands costs two fsyncs each), then the large ones,
-  // one by one: each of them keeps the whole pool busy and its window of blocks in memory.
+  // Small files go several at once (a folder of thousands costs two fsyncs each), then the large
+  // ones, one by one: each of them keeps the whole pool busy and its window of blocks in memory.
   std::vector<const PublishFile*> unknown;
   for (const PublishFile& file : request_.files) {
     if (file.entry.kind == FileEntry::Kind::symlink &&
@@ -173,7 +179,8 @@ Result<void> Publication::publish_base() {
     }
     HFD_TRY(const lineage::VersionPtr stored, bucket_.put_version(parent->manifest));
     if (stored->id != parent->id) {
-      return Error{ErrorCode::corrupt, "the base's manifest does not give its own id", parent->id.hex()};
+      return Error{ErrorCode::corrupt, "the base's manifest does not give its own id",
+                   parent->id.hex()};
     }
     outcome_.meta_bytes += stored->manifest_bytes;
   }

@@ -10,15 +10,17 @@
 namespace hfd::publish {
 namespace {
 
-/// A content that is opened by its first read: most sources of a large model are looked at never or late.
+/// A content that is opened by its first read: most sources of a large model are looked at never or
+/// late.
 class LazyContent final : public base::ReadableBytes {
  public:
-  LazyContent(const ContentOpener& open, lineage::VersionPtr version, const lineage::Content& content)
+  LazyContent(const ContentOpener& open, lineage::VersionPtr version,
+              const lineage::Content& content)
       : open_(open), version_(std::move(version)), content_(content) {}
 
   std::uint64_t size() const override { return content_.bytes; }
   Result<void> read_at(std::uint64_t offset, base::ByteSpan out) override {
-    HFD_TRY(base::ReadableBytes* reader, opened());
+    HFD_TRY(base::ReadableBytes * reader, opened());
     return reader->read_at(offset, out);
   }
 
@@ -40,9 +42,11 @@ class LazyContent final : public base::ReadableBytes {
 
 const lineage::FileEntry* find_file(const lineage::Version& version, const std::string& path) {
   const auto& files = version.manifest.files;
-  const auto at = std::lower_bound(files.begin(), files.end(), path,
-                                   [](const lineage::FileEntry& file, const std::string& p) { return file.path < p; });
-  const bool found = at != files.end() && at->path == path && at->kind == lineage::FileEntry::Kind::file;
+  const auto at = std::lower_bound(
+      files.begin(), files.end(), path,
+      [](const lineage::FileEntry& file, const std::string& p) { return file.path < p; });
+  const bool found =
+      at != files.end() && at->path == path && at->kind == lineage::FileEntry::Kind::file;
   return found ? &*at : nullptr;
 }
 
@@ -50,7 +54,8 @@ const lineage::FileEntry* find_file(const lineage::Version& version, const std::
 
 bool is_safetensors_name(const std::string& path) {
   static constexpr std::string_view suffix = ".safetensors";
-  return path.size() >= suffix.size() && path.compare(path.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return path.size() >= suffix.size() &&
+         path.compare(path.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
 SourceSet::SourceSet(const PublishRequest& request, const ContentOpener& open_content)
@@ -82,14 +87,16 @@ std::uint64_t SourceSet::bytes_of(const ContentHash& sha256) const {
   return version->manifest.contents.at(sha256).bytes;
 }
 
-bool SourceSet::add_to(const ContentHash& sha256, std::map<ContentHash, lineage::Content>& contents) const {
+bool SourceSet::add_to(const ContentHash& sha256,
+                       std::map<ContentHash, lineage::Content>& contents) const {
   const lineage::Version* version = version_of(sha256);
   return version != nullptr && lineage::add_closure(version->manifest.contents, sha256, contents);
 }
 
 void SourceSet::add(const lineage::FileEntry& file, std::unordered_set<ContentHash>& taken,
                     std::vector<codec::SourceFile>& sources) {
-  if (file.kind != lineage::FileEntry::Kind::file || file.bytes == 0 || !taken.insert(file.sha256).second) {
+  if (file.kind != lineage::FileEntry::Kind::file || file.bytes == 0 ||
+      !taken.insert(file.sha256).second) {
     return;
   }
   std::unique_ptr<base::ReadableBytes>& reader = readers_[file.sha256];
@@ -107,7 +114,8 @@ std::vector<codec::SourceFile> SourceSet::for_target(const std::string& path) {
   std::unordered_set<ContentHash> taken;
   std::vector<codec::SourceFile> sources;
   for (const lineage::VersionPtr& version : versions_) {
-    if (const lineage::FileEntry* same = find_file(*version, path); same != nullptr && sources.empty()) {
+    if (const lineage::FileEntry* same = find_file(*version, path);
+        same != nullptr && sources.empty()) {
       add(*same, taken, sources);
     }
   }

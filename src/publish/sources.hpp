@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a publish can build on: the contents of the parent and of the base, as sources for the encoder
-// and as content that needs no new object. Part of publish. Used by one publish; open readers are shared
-// by its encodes.
+// What a publish can build on: the contents of the parent and of the base, as sources for the
+// encoder and as content that needs no new object. Part of publish. Used by one publish; open
+// readers are shared by its encodes.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ class SourceSet {
   /// Both references must outlive this object.
   SourceSet(const PublishRequest& request, const ContentOpener& open_content);
 
-  /// Sources for a target, best first: the same path in the parent (else in the base), then all safetensors
-  /// files of the parent, then those of the base. A target that is not safetensors has the first only.
+  /// Sources for a target, best first: the same path in the parent (else in the base), then all
+  /// safetensors files of the parent, then those of the base. A target that is not safetensors has
+  /// the first only.
   std::vector<codec::SourceFile> for_target(const std::string& path);
 
   bool knows(const ContentHash& sha256) const;

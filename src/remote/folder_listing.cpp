@@ -69,7 +69,8 @@ class Walk {
     }
     if (S_ISREG(status.st_mode)) {
       if (objects_.size() >= object_count_max) {
-        return Error{ErrorCode::unsupported, "cannot list: more files than a remote may hold", root_};
+        return Error{ErrorCode::unsupported, "cannot list: more files than a remote may hold",
+                     root_};
       }
       objects_.push_back(object_info(name, status));
     }
@@ -85,8 +86,10 @@ class Walk {
 
 ObjectInfo object_info(std::string name, const struct stat& status) {
   constexpr std::int64_t nanoseconds_per_second = 1'000'000'000;
-  constexpr std::int64_t seconds_max = 9'000'000'000;  // what 64 bits of nanoseconds hold, and a margin
-  const std::int64_t seconds = std::clamp<std::int64_t>(status.st_mtim.tv_sec, -seconds_max, seconds_max);
+  constexpr std::int64_t seconds_max =
+      9'000'000'000;  // what 64 bits of nanoseconds hold, and a margin
+  const std::int64_t seconds =
+      std::clamp<std::int64_t>(status.st_mtim.tv_sec, -seconds_max, seconds_max);
   return {std::move(name), static_cast<std::uint64_t>(status.st_size),
           seconds * nanoseconds_per_second + status.st_mtim.tv_nsec};
 }

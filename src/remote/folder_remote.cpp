@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/folder_remote.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <random>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "remote/folder_listing.hpp"
 #include "remote/folder_watch.hpp"
@@ -20,7 +20,9 @@ namespace {
 
 constexpr std::size_t copy_buffer_bytes = 1U << 20U;
 
-std::string temporary_folder(const std::string& root) { return root + "/" + std::string(temporary_folder_name); }
+std::string temporary_folder(const std::string& root) {
+  return root + "/" + std::string(temporary_folder_name);
+}
 
 /// Unique among all writers of a shared folder: processes, hosts, threads.
 std::string temporary_name() {
@@ -44,7 +46,8 @@ Result<void> copy_to(base::ReadableBytes& content, const base::Fd& fd, const std
   const std::uint64_t bytes = content.size();
   base::Bytes buffer(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, copy_buffer_bytes)));
   for (std::uint64_t at = 0; at < bytes;) {
-    const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, buffer.size()));
+    const std::size_t count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, buffer.size()));
     const base::ByteSpan piece = base::ByteSpan(buffer).first(count);
     HFD_TRY_VOID(content.read_at(at, piece));
     HFD_TRY_VOID(base::write_exactly(fd, at, piece, path));
@@ -85,7 +88,8 @@ std::string FolderRemote::path_of(const std::string& name) const { return root_ 
 
 Result<base::Bytes> FolderRemote::read_now(const std::string& name, ByteRange range) {
   const std::string path = path_of(name);
-  HFD_TRY(const base::Fd fd, base::open_file(path, O_RDONLY | O_NONBLOCK));  // a FIFO must not hold the thread
+  HFD_TRY(const base::Fd fd,
+          base::open_file(path, O_RDONLY | O_NONBLOCK));  // a FIFO must not hold the thread
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) {
     return base::os_error(errno, "cannot stat", path);
@@ -102,7 +106,8 @@ Result<base::Bytes> FolderRemote::read_now(const std::string& name, ByteRange ra
   return bytes;
 }
 
-void FolderRemote::read(const std::string& name, ByteRange range, base::Deadline deadline, ReadDone done) {
+void FolderRemote::read(const std::string& name, ByteRange range, base::Deadline deadline,
+                        ReadDone done) {
   counters_.requests.fetch_add(1, std::memory_order_relaxed);
   reads_.post(
       name, deadline,
@@ -205,7 +210,8 @@ Result<void> FolderRemote::remove(const std::string& name) {
   return base::remove_file(path_of(name));
 }
 
-std::unique_ptr<Watch> FolderRemote::watch(const std::string& prefix, std::function<void()> changed) {
+std::unique_ptr<Watch> FolderRemote::watch(const std::string& prefix,
+                                           std::function<void()> changed) {
   if (!prefix.empty() && !check_object_name(prefix).ok()) {
     return nullptr;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A remote that is a folder of this machine (local disk, NFS, a FUSE mount of something else). Opened
-// through open_remote(). Objects are plain files; names that are being written live in the hidden
-// folder `.hfdelta-tmp` at the root, which list() does not show.
+// A remote that is a folder of this machine (local disk, NFS, a FUSE mount of something else).
+// Opened through open_remote(). Objects are plain files; names that are being written live in the
+// hidden folder `.hfdelta-tmp` at the root, which list() does not show.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace hfd::remote {
 
-/// not_found when the folder is missing and not `create`. The folder itself is made by the first put.
+/// not_found when the folder is missing and not `create`. The folder itself is made by the first
+/// put.
 Result<std::unique_ptr<Remote>> open_folder(const ParsedUri& uri, bool create);
 
 class FolderRemote final : public Remote {
@@ -22,7 +23,8 @@ class FolderRemote final : public Remote {
 
   const std::string& uri() const override { return uri_; }
   Capabilities capabilities() const override;
-  void read(const std::string& name, ByteRange range, base::Deadline deadline, ReadDone done) override;
+  void read(const std::string& name, ByteRange range, base::Deadline deadline,
+            ReadDone done) override;
   Result<ObjectInfo> head(const std::string& name) override;
   Result<std::vector<ObjectInfo>> list(const std::string& prefix) override;
   Result<void> put(const std::string& name, base::ReadableBytes& content) override;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/folder_watch.hpp"
 
+#include <algorithm>
+#include <array>
+#include <thread>
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <thread>
 
 #include "base/file.hpp"
 #include "base/thread_pool.hpp"
@@ -21,8 +21,8 @@ constexpr int settle_milliseconds = 10;
 /// Refs with slashes are folders in folders; more than this are not watched one by one.
 constexpr std::size_t folder_count_max = 1024;
 constexpr std::size_t depth_max = 16;
-constexpr std::uint32_t events = IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE |
-                                 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+constexpr std::uint32_t events = IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
+                                 IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -32,7 +32,10 @@ std::string parent_of(const std::string& path) {
 class FolderWatch final : public Watch {
  public:
   FolderWatch(std::string path, base::Fd notes, base::Fd stop, std::function<void()> changed)
-      : path_(std::move(path)), notes_(std::move(notes)), stop_(std::move(stop)), changed_(std::move(changed)) {
+      : path_(std::move(path)),
+        notes_(std::move(notes)),
+        stop_(std::move(stop)),
+        changed_(std::move(changed)) {
     add_watches();  // before the constructor ends: a change right after watch() must not be missed
     thread_ = std::thread([this] { run(); });
   }
@@ -79,9 +82,12 @@ class FolderWatch final : public Watch {
     }
   }
 
-  int add(const std::string& path) { return ::inotify_add_watch(notes_.get(), path.c_str(), events); }
+  int add(const std::string& path) {
+    return ::inotify_add_watch(notes_.get(), path.c_str(), events);
+  }
 
-  /// Watches the folder and those below it, or its nearest existing ancestor. Adding twice is harmless.
+  /// Watches the folder and those below it, or its nearest existing ancestor. Adding twice is
+  /// harmless.
   void add_watches() {
     if (add_folder()) {
       return;
@@ -150,7 +156,8 @@ std::unique_ptr<Watch> watch_folder(const std::string& path, std::function<void(
   while (clean.size() > 1 && clean.back() == '/') {
     clean.pop_back();
   }
-  return std::make_unique<FolderWatch>(std::move(clean), std::move(notes), std::move(stop), std::move(changed));
+  return std::make_unique<FolderWatch>(std::move(clean), std::move(notes), std::move(stop),
+                                       std::move(changed));
 }
 
 }  // namespace hfd::remote

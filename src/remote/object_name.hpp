@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which strings may name an object on a remote. Checked by every remote before a name becomes a path
-// or a URL, so that a hostile manifest cannot reach outside its root. Pure.
+// Which strings may name an object on a remote. Checked by every remote before a name becomes a
+// path or a URL, so that a hostile manifest cannot reach outside its root. Pure.
 #pragma once
 
 #include <string_view>

@@ -21,7 +21,8 @@ Error too_late(const std::string& object) {
 }
 }  // namespace
 
-ReadQueue::ReadQueue() : timer_{*this, std::thread([this] { run_timer(); })}, pool_("hfd-folder", thread_count) {}
+ReadQueue::ReadQueue()
+    : timer_{*this, std::thread([this] { run_timer(); })}, pool_("hfd-folder", thread_count) {}
 
 ReadQueue::Timer::~Timer() {
   {
@@ -33,7 +34,8 @@ ReadQueue::Timer::~Timer() {
 }
 
 void ReadQueue::post(const std::string& object, base::Deadline deadline, Work work, ReadDone done) {
-  const auto read = std::make_shared<Read>(Read{object, deadline, std::move(work), std::move(done)});
+  const auto read =
+      std::make_shared<Read>(Read{object, deadline, std::move(work), std::move(done)});
   bool start_now = false;
   {
     const base::Lock lock(mutex_);

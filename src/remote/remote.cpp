@@ -44,7 +44,8 @@ std::string_view kind_text(UriKind kind) {
 }  // namespace
 
 Result<void> check_object_name(std::string_view name) {
-  const Error bad{ErrorCode::invalid_argument, "not a valid object name", std::string(name.substr(0, 200))};
+  const Error bad{ErrorCode::invalid_argument, "not a valid object name",
+                  std::string(name.substr(0, 200))};
   if (name.empty() || name.find('\0') != std::string_view::npos) {
     return bad;
   }
@@ -60,9 +61,11 @@ Result<void> check_object_name(std::string_view name) {
   return {};
 }
 
-Result<base::Bytes> read_blocking(Remote& remote, const std::string& name, ByteRange range, base::Deadline deadline) {
+Result<base::Bytes> read_blocking(Remote& remote, const std::string& name, ByteRange range,
+                                  base::Deadline deadline) {
   const auto answer = std::make_shared<Answer>();
-  remote.read(name, range, deadline, [answer](Result<base::Bytes> bytes) { answer->give(std::move(bytes)); });
+  remote.read(name, range, deadline,
+              [answer](Result<base::Bytes> bytes) { answer->give(std::move(bytes)); });
   return answer->wait();  // the remote answers by the deadline
 }
 
@@ -80,7 +83,8 @@ Result<std::unique_ptr<Remote>> open_remote(const ParsedUri& uri, bool create) {
     return open_folder(uri, create);
   }
   Error error{ErrorCode::unsupported,
-              "cannot open it: " + std::string(kind_text(uri.kind)) + " come with a later version", uri.canonical};
+              "cannot open it: " + std::string(kind_text(uri.kind)) + " come with a later version",
+              uri.canonical};
   return std::move(error).with_hint("use a folder for now");
 }
 

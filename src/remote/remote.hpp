@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one interface to where objects live: a folder today; Hub repos, Hub buckets, S3 and HTTP later.
-// Object names are relative paths ("hfdelta/deltas/<id>.hfd"), already validated by callers, segments
-// joined by "/". Bulk reads are asynchronous so that a slow remote never holds a thread of a reader;
-// the control calls (head, list, put) block and are made by publish, follow and CLI threads only.
-// A remote never interprets what it stores. All calls are thread-safe.
+// The one interface to where objects live: a folder today; Hub repos, Hub buckets, S3 and HTTP
+// later. Object names are relative paths ("hfdelta/deltas/<id>.hfd"), already validated by callers,
+// segments joined by "/". Bulk reads are asynchronous so that a slow remote never holds a thread of
+// a reader; the control calls (head, list, put) block and are made by publish, follow and CLI
+// threads only. A remote never interprets what it stores. All calls are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "hfdeltafs/types.hpp"
+
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "hfdeltafs/types.hpp"
 
 namespace hfd::remote {
 
@@ -66,13 +67,15 @@ class Remote {
 
   /// Reads exactly `range`. A shorter object is `corrupt`, a missing one not_found, no answer by
   /// `deadline` unavailable. Never waits: the answer comes through `done`.
-  virtual void read(const std::string& name, ByteRange range, base::Deadline deadline, ReadDone done) = 0;
+  virtual void read(const std::string& name, ByteRange range, base::Deadline deadline,
+                    ReadDone done) = 0;
 
   virtual Result<ObjectInfo> head(const std::string& name) = 0;
   /// All objects whose name starts with `prefix` + "/", at any depth, sorted by name. An absent
   /// prefix is an empty list.
   virtual Result<std::vector<ObjectInfo>> list(const std::string& prefix) = 0;
-  /// Writes a whole object, replacing any; readers see all of it or nothing. Durable when it returns.
+  /// Writes a whole object, replacing any; readers see all of it or nothing. Durable when it
+  /// returns.
   virtual Result<void> put(const std::string& name, base::ReadableBytes& content) = 0;
   /// The same, but `already_exists` when the name is taken. Only with capabilities().put_if_absent.
   virtual Result<void> put_if_absent(const std::string& name, base::ByteView content) = 0;
@@ -84,7 +87,8 @@ class Remote {
 
   /// Calls `changed` (from a thread of the remote, at least once after each change, maybe more
   /// often) when something under `prefix` may have changed. nullptr when the remote cannot.
-  virtual std::unique_ptr<Watch> watch(const std::string& prefix, std::function<void()> changed) = 0;
+  virtual std::unique_ptr<Watch> watch(const std::string& prefix,
+                                       std::function<void()> changed) = 0;
 
   const Counters& counters() const { return counters_; }
 
@@ -93,7 +97,8 @@ class Remote {
 };
 
 /// read() for control paths: blocks the caller until the answer is there. Never for FUSE threads.
-Result<base::Bytes> read_blocking(Remote& remote, const std::string& name, ByteRange range, base::Deadline deadline);
+Result<base::Bytes> read_blocking(Remote& remote, const std::string& name, ByteRange range,
+                                  base::Deadline deadline);
 /// head + read of a small object; larger than `bytes_max` is `corrupt`.
 Result<base::Bytes> read_whole(Remote& remote, const std::string& name, std::uint64_t bytes_max,
                                base::Deadline deadline);
@@ -105,7 +110,8 @@ struct ParsedUri {
   std::string canonical;  ///< "file:///abs/path", "hf://…"
   std::string path;       ///< folder: absolute path
 };
-/// Pure apart from turning a relative path into an absolute one (getcwd, HOME). invalid_argument for nonsense.
+/// Pure apart from turning a relative path into an absolute one (getcwd, HOME). invalid_argument
+/// for nonsense.
 Result<ParsedUri> parse_uri(const std::string& text);
 
 /// Opens a remote. A folder need not exist yet when `create`; otherwise a missing one is not_found.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a SOURCE or URI means (interface.md, "Naming things"). A canonical file URI is percent-encoded
-// (RFC 3986) so that any path, whatever its bytes, survives in JSON and comes back the same.
+// What a SOURCE or URI means (interface.md, "Naming things"). A canonical file URI is
+// percent-encoded (RFC 3986) so that any path, whatever its bytes, survives in JSON and comes back
+// the same.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -16,13 +17,17 @@ namespace {
 constexpr std::size_t uri_bytes_max = 8192;
 
 Error nonsense(std::string why, const std::string& text) {
-  Error error{ErrorCode::invalid_argument, "cannot tell what this names: " + std::move(why), text.substr(0, 200)};
+  Error error{ErrorCode::invalid_argument, "cannot tell what this names: " + std::move(why),
+              text.substr(0, 200)};
   return std::move(error).with_hint(
-      "write a path with a leading ./ or /, NS/NAME for a Hub repo, or a URI such as file:///folder, "
+      "write a path with a leading ./ or /, NS/NAME for a Hub repo, or a URI such as "
+      "file:///folder, "
       "hf://buckets/NS/NAME or s3://BUCKET/PREFIX");
 }
 
-bool starts_with(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
+bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
 
 bool is_plain(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -72,13 +77,15 @@ Result<std::string> percent_decoded(std::string_view text, const std::string& wh
   return out;
 }
 
-/// Absolute, without ".", ".." or doubled slashes (textually: symlinks are not looked at), no slash at the end.
+/// Absolute, without ".", ".." or doubled slashes (textually: symlinks are not looked at), no slash
+/// at the end.
 Result<ParsedUri> folder_at(std::string path, const std::string& whole) {
   if (path.find('\0') != std::string::npos) {
     return nonsense("a path holds no NUL", whole);
   }
   if (path == "~" || starts_with(path, "~/")) {
-    const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing sets the environment
+    const char* home =
+        std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing sets the environment
     if (home == nullptr || *home == '\0') {
       return nonsense("HOME is not set", whole);
     }
@@ -104,8 +111,8 @@ Result<ParsedUri> folder_at(std::string path, const std::string& whole) {
 bool is_hub_name(std::string_view name) {
   const bool fits = !name.empty() && name.size() <= 96 && name != "." && name != "..";
   return fits && std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                  c == '_' || c == '.';
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
          });
 }
 
@@ -125,35 +132,45 @@ std::string_view without_end_slashes(std::string_view text) {
   return text;
 }
 
-/// What follows "hf://": [models/|datasets/|buckets/]NS/NAME[@REV][/PATH].
-Result<ParsedUri> hub_at(std::string_view rest, const std::string& whole) {
-  rest = without_end_slashes(rest);
-  ParsedUri uri;
-  uri.kind = UriKind::hub_repo;
-  std::string front = "hf://";
-  if (starts_with(rest, "buckets/")) {
-    uri.kind = UriKind::hub_bucket;
-    front += "buckets/";
-  } else if (starts_with(rest, "datasets/")) {
-    front += "datasets/";
-  }
-  for (const std::string_view kind : {"buckets/", "datasets/", "models/"}) {
-    if (starts_with(rest, kind)) {
-      rest.remove_prefix(kind.size());
-      break;
-    }
-  }
+Error no_hub_name(const std::string& whole) {
+  return nonsense("a Hub URI is hf://NS/NAME, hf://datasets/NS/NAME or hf://buckets/NS/NAME",
+                  whole);
+}
+
+/// NS/NAME[@REV][/PATH] behind what its kind begins with.
+Result<ParsedUri> hub_named(UriKind kind, std::string front, std::string_view rest,
+                            const std::string& whole) {
   const auto [space, after_space] = cut(rest, '/');
   const auto [named, path] = cut(after_space, '/');
   const auto [name, revision] = cut(named, '@');
-  if (!is_hub_name(space) || !is_hub_name(name) || (named.size() != name.size() && revision.empty())) {
-    return nonsense("a Hub URI is hf://NS/NAME, hf://datasets/NS/NAME or hf://buckets/NS/NAME", whole);
+  if (!is_hub_name(space) || !is_hub_name(name) ||
+      (named.size() != name.size() && revision.empty())) {
+    return no_hub_name(whole);
   }
-  uri.canonical = front + std::string(space) + "/" + std::string(named);
+  if (kind == UriKind::hub_repo &&
+      (space == "models" || space == "datasets" || space == "buckets")) {
+    front += front == "hf://" ? "models/" : "";  // a namespace that reads like a kind
+  }
+  ParsedUri uri{kind, front + std::string(space) + "/" + std::string(named), {}};
   if (!path.empty()) {
     uri.canonical += "/" + std::string(path);
   }
   return uri;
+}
+
+/// What follows "hf://": [models/|datasets/|buckets/]NS/NAME[@REV][/PATH].
+Result<ParsedUri> hub_at(std::string_view rest, const std::string& whole) {
+  rest = without_end_slashes(rest);
+  if (const std::string_view kind = "buckets/"; starts_with(rest, kind)) {
+    return hub_named(UriKind::hub_bucket, "hf://buckets/", rest.substr(kind.size()), whole);
+  }
+  if (const std::string_view kind = "datasets/"; starts_with(rest, kind)) {
+    return hub_named(UriKind::hub_repo, "hf://datasets/", rest.substr(kind.size()), whole);
+  }
+  if (const std::string_view kind = "models/"; starts_with(rest, kind)) {
+    rest.remove_prefix(kind.size());
+  }
+  return hub_named(UriKind::hub_repo, "hf://", rest, whole);
 }
 
 Result<ParsedUri> file_uri(std::string_view rest, const std::string& whole) {
@@ -167,9 +184,11 @@ Result<ParsedUri> file_uri(std::string_view rest, const std::string& whole) {
   return folder_at(std::move(path), whole);
 }
 
-Result<ParsedUri> http_uri(std::string_view scheme, std::string_view rest, const std::string& whole) {
+Result<ParsedUri> http_uri(std::string_view scheme, std::string_view rest,
+                           const std::string& whole) {
   const auto [authority, path] = cut(rest, '/');
-  const std::size_t at = authority.rfind('@');  // a name and password never become part of a URI that is shown
+  const std::size_t at =
+      authority.rfind('@');  // a name and password never become part of a URI that is shown
   const std::string_view host = at == std::string_view::npos ? authority : authority.substr(at + 1);
   if (host.empty()) {
     return nonsense("an http URI names a host", whole);
@@ -181,7 +200,8 @@ Result<ParsedUri> http_uri(std::string_view scheme, std::string_view rest, const
   return uri;
 }
 
-Result<ParsedUri> uri_of_scheme(std::string_view scheme, std::string_view rest, const std::string& whole) {
+Result<ParsedUri> uri_of_scheme(std::string_view scheme, std::string_view rest,
+                                const std::string& whole) {
   if (scheme == "file") {
     return file_uri(rest, whole);
   }
@@ -214,10 +234,12 @@ Result<ParsedUri> parse_uri(const std::string& text) {
     return folder_at(text, text);
   }
   if (const std::size_t at = text.find("://"); at != std::string::npos) {
-    return uri_of_scheme(std::string_view(text).substr(0, at), std::string_view(text).substr(at + 3), text);
+    return uri_of_scheme(std::string_view(text).substr(0, at),
+                         std::string_view(text).substr(at + 3), text);
   }
   if (std::count(text.begin(), text.end(), '/') == 1 && text.back() != '/') {
-    return hub_at(text, text);
+    return hub_named(UriKind::hub_repo, "hf://", text,
+                     text);  // models/foo is a repo of the namespace models
   }
   return nonsense("it is neither a path nor a Hub repo", text);
 }

@@ -30,7 +30,8 @@ TEST_SUITE("lineage/base_version") {
     for (const FileEntry& file : manifest->files) {
       paths.push_back(file.path);
     }
-    CHECK(paths == std::vector<std::string>{"config.json", "empty", "keep/.git/x", "sub/run.sh", "sub/same.json"});
+    CHECK(paths == std::vector<std::string>{"config.json", "empty", "keep/.git/x", "sub/run.sh",
+                                            "sub/same.json"});
     CHECK(manifest->sequence == 0);
     CHECK_FALSE(manifest->parent);
     CHECK(manifest->base->uri == base->uri());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
+#include "lineage/bucket.hpp"
 
 #include <atomic>
 #include <thread>
 
-#include "remote/folder_fixture.hpp"
-#include "lineage/bucket.hpp"
+#include <doctest/doctest.h>
+
 #include "lineage/manifest_samples.hpp"
+#include "remote/folder_fixture.hpp"
 
 namespace hfd::lineage {
 namespace {
@@ -37,7 +38,8 @@ struct Fixture {
   std::vector<VersionPtr> publish_chain(std::uint64_t count) {
     std::vector<VersionPtr> chain;
     for (std::uint64_t i = 1; i <= count; ++i) {
-      chain.push_back(publish("main", i, chain.empty() ? nullptr : chain.back(), "step " + std::to_string(i)));
+      chain.push_back(
+          publish("main", i, chain.empty() ? nullptr : chain.back(), "step " + std::to_string(i)));
     }
     return chain;
   }
@@ -160,7 +162,9 @@ TEST_SUITE("lineage/bucket") {
       void read(const std::string&, ByteRange, base::Deadline, remote::ReadDone done) override {
         done(Error{ErrorCode::not_found, "no"});
       }
-      Result<remote::ObjectInfo> head(const std::string&) override { return Error{ErrorCode::not_found, "no"}; }
+      Result<remote::ObjectInfo> head(const std::string&) override {
+        return Error{ErrorCode::not_found, "no"};
+      }
       Result<std::vector<remote::ObjectInfo>> list(const std::string& prefix) override {
         remote::ObjectInfo late{prefix + "/0000000004-" + test::content_of("late").hex(), 0, 9};
         remote::ObjectInfo early{prefix + "/0000000004-" + test::content_of("early").hex(), 0, 5};
@@ -170,7 +174,9 @@ TEST_SUITE("lineage/bucket") {
       Result<void> put_if_absent(const std::string&, base::ByteView) override { return {}; }
       std::optional<std::string> local_path(const std::string&) const override { return {}; }
       Result<void> remove(const std::string&) override { return {}; }
-      std::unique_ptr<remote::Watch> watch(const std::string&, std::function<void()>) override { return nullptr; }
+      std::unique_ptr<remote::Watch> watch(const std::string&, std::function<void()>) override {
+        return nullptr;
+      }
 
      private:
       std::string uri_ = "test://no-claims";
@@ -247,7 +253,8 @@ TEST_SUITE("lineage/bucket") {
     is("variant~1", chain[1]);
     is("main", chain[3]);
     is("~1", chain[2]);
-    for (const char* text : {"head~4", "v9", "v0", "nothing", "abc", "head~x", "../x", "v", "zzzzzz"}) {
+    for (const char* text :
+         {"head~4", "v9", "v0", "nothing", "abc", "head~x", "../x", "v", "zzzzzz"}) {
       INFO("version " << text);
       CHECK(f.resolve_error(text) == ErrorCode::not_found);
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every check of parse_manifest, failed once.
-#include <doctest/doctest.h>
-
 #include <functional>
+
+#include <doctest/doctest.h>
 
 #include "lineage/manifest_samples.hpp"
 
 namespace hfd::lineage {
 namespace {
 
-/// The error that the sample gives after its text was changed: `from` (must occur) replaced by `to`, once.
+/// The error that the sample gives after its text was changed: `from` (must occur) replaced by
+/// `to`, once.
 ErrorCode after(const std::string& from, const std::string& to) {
   std::string text = serialize_manifest(test::sample_manifest());
   const std::size_t at = text.find(from);
@@ -33,7 +34,8 @@ ErrorCode after(const std::function<void(Manifest&)>& change) {
 
 TEST_SUITE("lineage/manifest_bad") {
   TEST_CASE("text that is no manifest is corrupt") {
-    for (const std::string text : {"", "{", "[]", "7", "null", "{}", "{\"hfdeltafs\":0}", "{\"hfdeltafs\":\"0\"}"}) {
+    for (const std::string text :
+         {"", "{", "[]", "7", "null", "{}", "{\"hfdeltafs\":0}", "{\"hfdeltafs\":\"0\"}"}) {
       const auto manifest = parse_manifest(base::as_bytes(text));
       REQUIRE_FALSE(manifest.ok());
       CHECK(manifest.error().code == ErrorCode::corrupt);
@@ -45,10 +47,31 @@ TEST_SUITE("lineage/manifest_bad") {
   }
 
   TEST_CASE("members that are missing or of the wrong kind are corrupt") {
-    for (const std::string key : {"parent", "seq", "ref", "time", "message", "stats", "full_bytes", "stored_bytes",
-                                  "changed_elements", "total_elements", "files", "contents", "uri", "revision", "path",
-                                  "sha256", "mtime", "target", "edges", "object", "encoding", "directory",
-                                  "directory_sha256", "sources", "bytes"}) {
+    for (const std::string key : {"parent",
+                                  "seq",
+                                  "ref",
+                                  "time",
+                                  "message",
+                                  "stats",
+                                  "full_bytes",
+                                  "stored_bytes",
+                                  "changed_elements",
+                                  "total_elements",
+                                  "files",
+                                  "contents",
+                                  "uri",
+                                  "revision",
+                                  "path",
+                                  "sha256",
+                                  "mtime",
+                                  "target",
+                                  "edges",
+                                  "object",
+                                  "encoding",
+                                  "directory",
+                                  "directory_sha256",
+                                  "sources",
+                                  "bytes"}) {
       CHECK(after("\"" + key + "\":", "\"x" + key + "\":") == ErrorCode::corrupt);
     }
     CHECK(after("\"seq\":7", "\"seq\":-7") == ErrorCode::corrupt);
@@ -79,7 +102,8 @@ TEST_SUITE("lineage/manifest_bad") {
 
   TEST_CASE("paths that leave the tree or shadow it are corrupt") {
     const std::string long_name(256, 'n');
-    for (const std::string path : {"", "/a", "..", "../a.json", "./a", "a//b", "a/", ".hfdelta", ".hfdelta/x", long_name.c_str()}) {
+    for (const std::string path : {"", "/a", "..", "../a.json", "./a", "a//b", "a/", ".hfdelta",
+                                   ".hfdelta/x", long_name.c_str()}) {
       CHECK(after("\"path\":\"a.json\"", "\"path\":\"" + path + "\"") == ErrorCode::corrupt);
     }
     CHECK(after("\"path\":\"a.json\"", "\"path\":\"a\\u0000b\"") == ErrorCode::corrupt);
@@ -89,10 +113,9 @@ TEST_SUITE("lineage/manifest_bad") {
 
   TEST_CASE("files out of order, twice, or below a file are corrupt") {
     CHECK(after([](Manifest& m) { std::swap(m.files[0], m.files[1]); }) == ErrorCode::corrupt);
-    CHECK(after([](Manifest& m) { m.files.insert(m.files.begin(), m.files[0]); }) == ErrorCode::corrupt);
-    CHECK(after([](Manifest& m) {
-            m.files[1].path = "a.json/b";
-          }) == ErrorCode::corrupt);
+    CHECK(after([](Manifest& m) { m.files.insert(m.files.begin(), m.files[0]); }) ==
+          ErrorCode::corrupt);
+    CHECK(after([](Manifest& m) { m.files[1].path = "a.json/b"; }) == ErrorCode::corrupt);
     CHECK(after([](Manifest& m) {
             FileEntry below = m.files[0];
             below.path = "empty/x";
@@ -112,7 +135,8 @@ TEST_SUITE("lineage/manifest_bad") {
   }
 
   TEST_CASE("a file whose content is missing or of another size is corrupt") {
-    CHECK(after([](Manifest& m) { m.contents.erase(test::content_of("one")); }) == ErrorCode::corrupt);
+    CHECK(after([](Manifest& m) { m.contents.erase(test::content_of("one")); }) ==
+          ErrorCode::corrupt);
     CHECK(after([](Manifest& m) { m.files[0].bytes = 4; }) == ErrorCode::corrupt);
   }
 
@@ -124,35 +148,48 @@ TEST_SUITE("lineage/manifest_bad") {
       return std::get<DeltaEdge>(m.contents.at(test::content_of("target")).edges[0]);
     };
     CHECK(after([&](Manifest& m) { blob(m, "one").object_bytes = 4; }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { blob(m, "one").object = test::object_named("other"); }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { blob(m, "three").object_bytes = 1U << 30U; }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { blob(m, "anchor").directory = {850, 100}; }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { blob(m, "anchor").directory = {~std::uint64_t{0}, 2}; }) == ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) { blob(m, "one").object = test::object_named("other"); }) ==
+          ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) { blob(m, "three").object_bytes = 1U << 30U; }) ==
+          ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) {
+            blob(m, "anchor").directory = {850, 100};
+          }) == ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) {
+            blob(m, "anchor").directory = {~std::uint64_t{0}, 2};
+          }) == ErrorCode::corrupt);
     CHECK(after([&](Manifest& m) { blob(m, "anchor").directory = {0, 0}; }) == ErrorCode::corrupt);
     CHECK(after([&](Manifest& m) {
             blob(m, "anchor").object_bytes = 1ULL << 40U;
             blob(m, "anchor").directory = {0, 1ULL << 39U};
           }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { blob(m, "anchor").object_bytes = ~std::uint64_t{0}; }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { delta(m).object_bytes = ~std::uint64_t{0}; }) == ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) { blob(m, "anchor").object_bytes = ~std::uint64_t{0}; }) ==
+          ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) { delta(m).object_bytes = ~std::uint64_t{0}; }) ==
+          ErrorCode::corrupt);
     CHECK(after([&](Manifest& m) { delta(m).directory = {499, 2}; }) == ErrorCode::corrupt);
     CHECK(after([&](Manifest& m) { delta(m).sources.clear(); }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { delta(m).sources.push_back(test::content_of("unlisted")); }) == ErrorCode::corrupt);
-    CHECK(after([&](Manifest& m) { delta(m).sources.assign(70'000, test::content_of("source")); }) ==
+    CHECK(after([&](Manifest& m) { delta(m).sources.push_back(test::content_of("unlisted")); }) ==
           ErrorCode::corrupt);
-    CHECK(after([](Manifest& m) { m.contents.at(test::content_of("one")).edges.clear(); }) == ErrorCode::corrupt);
+    CHECK(after([&](Manifest& m) {
+            delta(m).sources.assign(70'000, test::content_of("source"));
+          }) == ErrorCode::corrupt);
+    CHECK(after([](Manifest& m) { m.contents.at(test::content_of("one")).edges.clear(); }) ==
+          ErrorCode::corrupt);
     CHECK(after([](Manifest& m) {
             auto& edges = m.contents.at(test::content_of("one")).edges;
             edges.assign(65, edges[0]);
           }) == ErrorCode::corrupt);
     CHECK(after([](Manifest& m) {
-            std::get<UpstreamEdge>(m.contents.at(test::content_of("source")).edges[0]).path = "../x";
+            std::get<UpstreamEdge>(m.contents.at(test::content_of("source")).edges[0]).path =
+                "../x";
           }) == ErrorCode::corrupt);
     CHECK(after([](Manifest& m) {
             std::get<UpstreamEdge>(m.contents.at(test::content_of("source")).edges[0]).uri = "";
           }) == ErrorCode::corrupt);
-    CHECK(after([](Manifest& m) { m.contents.at(test::content_of("source")).bytes = ~std::uint64_t{0}; }) ==
-          ErrorCode::corrupt);
+    CHECK(after([](Manifest& m) {
+            m.contents.at(test::content_of("source")).bytes = ~std::uint64_t{0};
+          }) == ErrorCode::corrupt);
   }
 
   TEST_CASE("contents that are made of themselves are corrupt") {
@@ -161,7 +198,8 @@ TEST_SUITE("lineage/manifest_bad") {
                 test::content_of("target")};
           }) == ErrorCode::corrupt);
     CHECK(after([](Manifest& m) {
-            DeltaEdge back = std::get<DeltaEdge>(m.contents.at(test::content_of("target")).edges[0]);
+            DeltaEdge back =
+                std::get<DeltaEdge>(m.contents.at(test::content_of("target")).edges[0]);
             back.sources = {test::content_of("target")};
             m.contents.at(test::content_of("source")).edges.push_back(back);
           }) == ErrorCode::corrupt);
@@ -173,8 +211,8 @@ TEST_SUITE("lineage/manifest_bad") {
       c = c >= 'a' && c <= 'f' ? static_cast<char>(c - 32) : c;
     }
     CHECK(after("\"contents\":{", "\"contents\":{\"" + upper +
-                                      "\":{\"bytes\":6,\"edges\":[{\"kind\":\"upstream\",\"uri\":\"u\",\"path\":\"p\"}]},") ==
-          ErrorCode::corrupt);
+                                      "\":{\"bytes\":6,\"edges\":[{\"kind\":\"upstream\",\"uri\":"
+                                      "\"u\",\"path\":\"p\"}]},") == ErrorCode::corrupt);
   }
 }
 

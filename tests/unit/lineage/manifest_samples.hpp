@@ -9,8 +9,12 @@
 
 namespace hfd::test {
 
-inline ContentHash content_of(const std::string& text) { return base::content_hash(base::as_bytes(text)); }
-inline ObjectId object_named(const std::string& text) { return base::object_id(base::as_bytes(text)); }
+inline ContentHash content_of(const std::string& text) {
+  return base::content_hash(base::as_bytes(text));
+}
+inline ObjectId object_named(const std::string& text) {
+  return base::object_id(base::as_bytes(text));
+}
 
 inline lineage::FileEntry file_entry(const std::string& path, const std::string& content) {
   lineage::FileEntry file;
@@ -18,6 +22,19 @@ inline lineage::FileEntry file_entry(const std::string& path, const std::string&
   file.bytes = content.size();
   file.sha256 = content_of(content);
   return file;
+}
+
+inline lineage::BlobEdge blob_edge(const ObjectId& object, std::uint64_t bytes,
+                                   lineage::BlobEdge::Encoding encoding) {
+  lineage::BlobEdge blob;
+  blob.object = object;
+  blob.object_bytes = bytes;
+  blob.encoding = encoding;
+  return blob;
+}
+inline lineage::BlobEdge identity_edge(const std::string& content) {
+  return blob_edge({content_of(content).bytes}, content.size(),
+                   lineage::BlobEdge::Encoding::identity);
 }
 
 inline lineage::Content upstream_content(const std::string& content, const std::string& path) {
@@ -49,15 +66,23 @@ inline lineage::Manifest sample_manifest() {
   folder.kind = FileEntry::Kind::folder;
   manifest.files.push_back(link);
   manifest.files.push_back(folder);
-  const auto add = [&](lineage::Content content) { manifest.contents.emplace(content.sha256, std::move(content)); };
-  add({content_of("one"), 3, {BlobEdge{.object = {content_of("one").bytes}, .object_bytes = 3}}});
-  add({content_of("three"), 5, {BlobEdge{.object = object_named("z"), .object_bytes = 4,
-                                         .encoding = BlobEdge::Encoding::zstd}}});
-  add({content_of("anchor"), 6, {BlobEdge{.object = object_named("h"), .object_bytes = 900,
-                                          .encoding = BlobEdge::Encoding::hfd, .directory = {800, 100},
-                                          .directory_sha256 = content_of("dir")}}});
-  add({content_of("target"), 6,
-       {lineage::DeltaEdge{.object = object_named("d"), .object_bytes = 500, .directory = {400, 100},
+  const auto add = [&](lineage::Content content) {
+    manifest.contents.emplace(content.sha256, std::move(content));
+  };
+  add({content_of("one"), 3, {identity_edge("one")}});
+  add({content_of("three"), 5, {blob_edge(object_named("z"), 4, BlobEdge::Encoding::zstd)}});
+  add({content_of("anchor"),
+       6,
+       {BlobEdge{.object = object_named("h"),
+                 .object_bytes = 900,
+                 .encoding = BlobEdge::Encoding::hfd,
+                 .directory = {800, 100},
+                 .directory_sha256 = content_of("dir")}}});
+  add({content_of("target"),
+       6,
+       {lineage::DeltaEdge{.object = object_named("d"),
+                           .object_bytes = 500,
+                           .directory = {400, 100},
                            .directory_sha256 = content_of("dir2"),
                            .sources = {content_of("source"), content_of("anchor")}},
         lineage::UpstreamEdge{"file:///base", "b\xFE/x"}}});

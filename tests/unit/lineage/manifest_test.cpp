@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <limits>
+
+#include <doctest/doctest.h>
 
 #include "base/json.hpp"
 #include "lineage/closure.hpp"
@@ -12,7 +12,8 @@ namespace {
 
 Manifest parsed(const std::string& text) {
   auto manifest = parse_manifest(base::as_bytes(text));
-  INFO((manifest.ok() ? std::string() : manifest.error().message + " / " + manifest.error().object));
+  INFO(
+      (manifest.ok() ? std::string() : manifest.error().message + " / " + manifest.error().object));
   REQUIRE(manifest.ok());
   return std::move(*manifest);
 }
@@ -44,14 +45,19 @@ TEST_SUITE("lineage/manifest") {
     manifest.sequence = 1;
     manifest.files = {test::file_entry("x", "")};
     manifest.contents.emplace(test::content_of(""),
-                              Content{test::content_of(""), 0, {BlobEdge{.object = {test::content_of("").bytes}}}});
+                              Content{test::content_of(""), 0, {test::identity_edge("")}});
     const std::string empty = test::content_of("").hex();
     CHECK(serialize_manifest(manifest) ==
-          "{\"hfdeltafs\":0,\"parent\":null,\"seq\":1,\"ref\":\"main\",\"time\":\"1970-01-01T00:00:00Z\",\"message\":\"\","
-          "\"stats\":{\"full_bytes\":0,\"stored_bytes\":0,\"changed_elements\":0,\"total_elements\":0},"
-          "\"files\":[{\"path\":\"x\",\"bytes\":0,\"sha256\":\"" + empty + "\",\"mtime\":\"1970-01-01T00:00:00Z\"}],"
-          "\"contents\":{\"" + empty + "\":{\"bytes\":0,\"edges\":[{\"kind\":\"blob\",\"object\":\"" + empty +
-          "\",\"bytes\":0,\"encoding\":\"identity\"}]}}}\n");
+          "{\"hfdeltafs\":0,\"parent\":null,\"seq\":1,\"ref\":\"main\",\"time\":\"1970-01-01T00:00:"
+          "00Z\",\"message\":\"\","
+          "\"stats\":{\"full_bytes\":0,\"stored_bytes\":0,\"changed_elements\":0,\"total_"
+          "elements\":0},"
+          "\"files\":[{\"path\":\"x\",\"bytes\":0,\"sha256\":\"" +
+              empty +
+              "\",\"mtime\":\"1970-01-01T00:00:00Z\"}],"
+              "\"contents\":{\"" +
+              empty + "\":{\"bytes\":0,\"edges\":[{\"kind\":\"blob\",\"object\":\"" + empty +
+              "\",\"bytes\":0,\"encoding\":\"identity\"}]}}}\n");
   }
 
   TEST_CASE("unknown members are ignored") {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
+#include "lineage/parallel_for.hpp"
 
 #include <atomic>
 
-#include "lineage/parallel_for.hpp"
+#include <doctest/doctest.h>
 
 namespace hfd::lineage {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <string>
 #include <string_view>
+
+#include <doctest/doctest.h>
 
 #include "lineage/manifest.hpp"
 
@@ -13,12 +13,13 @@ using namespace std::string_view_literals;
 
 TEST_SUITE("lineage/path_rules") {
   TEST_CASE("paths stay in the tree") {
-    for (const std::string_view path : {"a"sv, "a/b"sv, ".a"sv, "..a"sv, "a b"sv, "\xff"sv, ".hfdeltax"sv,
-                                        "x/.hfdelta"sv, "new\nline"sv}) {
+    for (const std::string_view path : {"a"sv, "a/b"sv, ".a"sv, "..a"sv, "a b"sv, "\xff"sv,
+                                        ".hfdeltax"sv, "x/.hfdelta"sv, "new\nline"sv}) {
       CHECK(is_valid_path(path));
     }
-    for (const std::string_view path : {""sv, "/"sv, "/a"sv, "a/"sv, "a//b"sv, "."sv, ".."sv, "a/./b"sv, "a/../b"sv,
-                                        ".hfdelta"sv, ".hfdelta/versions"sv, "a\0b"sv}) {
+    for (const std::string_view path :
+         {""sv, "/"sv, "/a"sv, "a/"sv, "a//b"sv, "."sv, ".."sv, "a/./b"sv, "a/../b"sv, ".hfdelta"sv,
+          ".hfdelta/versions"sv, "a\0b"sv}) {
       CHECK_FALSE(is_valid_path(path));
     }
     CHECK(is_valid_path(std::string(255, 'n')));
@@ -54,8 +55,9 @@ TEST_SUITE("lineage/path_rules") {
     for (const std::string_view ref : {"main"sv, "tags/v1.0"sv, "a/b-c/d_e"sv, "1a"sv, "heads"sv}) {
       CHECK(is_valid_ref(ref));
     }
-    for (const std::string_view ref : {""sv, "head"sv, "a/head"sv, "123"sv, "a/0000000001"sv, "a//b"sv, "/a"sv, "a/"sv,
-                                       ".."sv, "a/."sv, "a b"sv, "a~1"sv, "\xc3\xbc"sv}) {
+    for (const std::string_view ref :
+         {""sv, "head"sv, "a/head"sv, "123"sv, "a/0000000001"sv, "a//b"sv, "/a"sv, "a/"sv, ".."sv,
+          "a/."sv, "a b"sv, "a~1"sv, "\xc3\xbc"sv}) {
       CHECK_FALSE(is_valid_ref(ref));
     }
     CHECK(is_valid_ref(std::string(200, 'r')));

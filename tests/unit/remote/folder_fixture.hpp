@@ -2,10 +2,10 @@
 // A folder remote in a folder of its own. Used by unit tests only.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "base/file.hpp"
 #include "remote/remote.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "remote/folder_fixture.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <memory>
+
+#include <doctest/doctest.h>
 
 #include "base/mutex.hpp"
 #include "remote/folder_fixture.hpp"
@@ -63,9 +63,13 @@ TEST_SUITE("remote/folder_watch") {
     REQUIRE(watch != nullptr);
     put_text(*remote, "hfdelta/refs/main/1", "x");
     CHECK(bell.heard());
-    // Rings for the folders on the way may still be coming; the last change must be told in any case.
+    // Rings for the folders on the way may still be coming; the last change must be told in any
+    // case.
     std::atomic<bool> seen{false};
-    const auto second = remote->watch("hfdelta/refs/main", [&] { seen = remote->head("hfdelta/refs/main/2").ok(); bell.ring(); });
+    const auto second = remote->watch("hfdelta/refs/main", [&] {
+      seen = remote->head("hfdelta/refs/main/2").ok();
+      bell.ring();
+    });
     put_text(*remote, "hfdelta/refs/main/2", "y");
     while (!seen && bell.heard()) {
     }

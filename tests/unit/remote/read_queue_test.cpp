@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
+#include "remote/read_queue.hpp"
 
 #include <atomic>
 #include <future>
 #include <memory>
 #include <vector>
 
-#include "remote/read_queue.hpp"
+#include <doctest/doctest.h>
 
 namespace hfd::remote {
 namespace {
 
-base::Deadline in_ms(int milliseconds) { return base::deadline_in(std::chrono::milliseconds(milliseconds)); }
+base::Deadline in_ms(int milliseconds) {
+  return base::deadline_in(std::chrono::milliseconds(milliseconds));
+}
 
 TEST_SUITE("remote/read_queue") {
   TEST_CASE("a read that hangs is answered at its deadline, once") {
@@ -75,7 +77,9 @@ TEST_SUITE("remote/read_queue") {
           worked = true;
           return base::Bytes();
         },
-        [&](Result<base::Bytes> bytes) { code.set_value(bytes.ok() ? ErrorCode::io : bytes.error().code); });
+        [&](Result<base::Bytes> bytes) {
+          code.set_value(bytes.ok() ? ErrorCode::io : bytes.error().code);
+        });
     CHECK(code.get_future().get() == ErrorCode::unavailable);
     CHECK_FALSE(worked);
   }

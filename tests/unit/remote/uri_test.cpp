@@ -48,6 +48,8 @@ TEST_SUITE("remote/uri") {
 
   TEST_CASE("exactly one slash means a Hub repo") {
     CHECK(parsed("models/foo").kind == UriKind::hub_repo);
+    CHECK(parsed("models/foo").canonical == "hf://models/models/foo");
+    CHECK(parsed("hf://models/models/foo").canonical == "hf://models/models/foo");
     CHECK(parsed("Qwen/Qwen3-0.6B").canonical == "hf://Qwen/Qwen3-0.6B");
     CHECK(parsed("hf://models/Qwen/Qwen3-0.6B@main").canonical == "hf://Qwen/Qwen3-0.6B@main");
     CHECK(parsed("hf://datasets/a/b/sub/x").canonical == "hf://datasets/a/b/sub/x");
@@ -62,9 +64,9 @@ TEST_SUITE("remote/uri") {
   }
 
   TEST_CASE("nonsense is a usage error that says what to write") {
-    for (const std::string text : {"", "foo", "a/b/c", "a/", "ftp://x/y", "hf://x", "hf://a b/c", "s3://",
-                                   "s3:///x", "http://", "file://host/x", "file:///a%2", "file:///a%zz", "file:///a%00b",
-                                   "a/b@", "hf://../x", "~x"}) {
+    for (const std::string text : {"", "foo", "a/b/c", "a/", "ftp://x/y", "hf://x", "hf://a b/c",
+                                   "s3://", "s3:///x", "http://", "file://host/x", "file:///a%2",
+                                   "file:///a%zz", "file:///a%00b", "a/b@", "hf://../x", "~x"}) {
       const auto uri = parse_uri(text);
       INFO("uri " << text);
       REQUIRE_FALSE(uri.ok());
@@ -90,8 +92,8 @@ TEST_SUITE("remote/uri") {
       CHECK(check_object_name(name).ok());
     }
     using namespace std::string_view_literals;
-    for (const std::string_view name : {""sv, "/a"sv, "a/"sv, "a//b"sv, "."sv, ".."sv, "a/../b"sv, "../a"sv, "a/."sv,
-                                        "a\0b"sv}) {
+    for (const std::string_view name :
+         {""sv, "/a"sv, "a/"sv, "a//b"sv, "."sv, ".."sv, "a/../b"sv, "../a"sv, "a/."sv, "a\0b"sv}) {
       CHECK_FALSE(check_object_name(name).ok());
     }
   }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verify_command.hpp"
+
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "api/verify.hpp"
+#include "cli/place.hpp"
+#include "cli/report.hpp"
+
+namespace hfd::cli {
+namespace {
+
+base::Json to_json(const api::Verification& result) {
+  base::Json bad = base::Json::array();
+  for (const api::BadObject& object : result.bad) {
+    bad.push(base::Json::object()
+                 .set("object", object.object)
+                 .set("version", object.version)
+                 .set("path", object.path)
+                 .set("reason", object.reason));
+  }
+  return base::Json::object()
+      .set("ok", result.bad.empty())
+      .set("versions", result.versions)
+      .set("objects", result.objects)
+      .set("bytes", result.bytes)
+      .set("bad", std::move(bad));
+}
+
+int print_people(const api::Verification& result) {
+  for (const api::BadObject& object : result.bad) {
+    std::string where =
+        object.version.empty() ? std::string() : "needed by version " + object.version;
+    where += object.path.empty() ? std::string() : " for " + object.path;
+    report(Error{ErrorCode::corrupt, "damaged: " + object.reason, object.object, where}, false);
+  }
+  return print_text(std::string(result.bad.empty() ? "ok" : "damaged") + ": " +
+                    std::to_string(result.versions) + " versions, " +
+                    std::to_string(result.objects) + " objects, " + people_bytes(result.bytes));
+}
+
+Result<api::Verification> compute(const std::string& place, const std::string& base) {
+  const Place found = find_place(place);
+  HFD_TRY(const std::unique_ptr<api::Session> session,
+          api::Session::open(
+              {.source = found.source, .base = base.empty() ? found.base : std::optional(base)}));
+  return api::verify_bucket(*session);
+}
+
+int run_verify(const std::string& place, const std::string& base, bool json) {
+  const auto result = compute(place, base);
+  if (!result.ok()) {
+    return report(result.error(), json);
+  }
+  const int printed = json ? print_json(to_json(*result)) : print_people(*result);
+  return result->bad.empty() ? printed : 1;
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, Outcome& outcome) {
+  CLI::App* command =
+      app.add_subcommand("verify", "Check every object that the versions of a bucket need");
+  const auto place = std::make_shared<std::string>();
+  const auto base = std::make_shared<std::string>();
+  const auto json = std::make_shared<bool>(false);
+  command->add_option("source", *place, "A bucket, or a mount of one")->required();
+  command->add_option("--base", *base, "Where the base model is, if not where the bucket says");
+  command->add_flag("--json", *json, "One JSON document");
+  command->footer(
+      "Exit code 1 when something is damaged or missing.\nExample:\n  hfdeltafs verify ./deltas");
+  command->callback(
+      [=, &outcome] { outcome.run = [=] { return run_verify(*place, *base, *json); }; });
+}
+
+}  // namespace hfd::cli
