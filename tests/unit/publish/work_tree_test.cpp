@@ -265,7 +265,9 @@ TEST_SUITE("publish/work_tree") {
     staging.create("a", "new");
     CHECK(staging.paths() == "._theirs a ");
     int junk = 0;
-    for (const StagedFile& file : *staging->staged_files()) {
+    const auto files = staging->staged_files();
+    REQUIRE(files.ok());
+    for (const StagedFile& file : *files) {
       junk += file.junk ? 1 : 0;
     }
     CHECK(junk == 2);
