@@ -13,7 +13,8 @@ namespace {
 //   16 8 parent   24 8 bytes   32 8 mtime   40 8 atime   48 8 ctime   56 8 change   64 32 content
 //   96 2 name bytes   98 2 target bytes   100 … name, target
 //   with flag_beneath: 32 content, 8 bytes, 8 mtime, 1 executable
-//   last 4: the first four bytes of the xxh3-128 of all before, so that a damaged row is never believed
+//   last 4: the first four bytes of the xxh3-128 of all before, so that a damaged row is never
+//   believed
 constexpr std::uint8_t layout = 1;
 constexpr std::uint8_t flag_writing = 1;
 constexpr std::uint8_t flag_left_by_crash = 2;
@@ -73,10 +74,10 @@ Result<base::ByteView> checked(base::ByteView bytes) {
 }
 
 std::uint8_t flags_of(const Row& row) {
-  return static_cast<std::uint8_t>((row.node.writing ? flag_writing : 0) |
-                                   (row.node.left_by_crash ? flag_left_by_crash : 0) |
-                                   (row.synced ? flag_synced : 0) | (row.from_version ? flag_from_version : 0) |
-                                   (row.lost ? flag_lost : 0) | (row.node.beneath ? flag_beneath : 0));
+  return static_cast<std::uint8_t>(
+      (row.node.writing ? flag_writing : 0) | (row.node.left_by_crash ? flag_left_by_crash : 0) |
+      (row.synced ? flag_synced : 0) | (row.from_version ? flag_from_version : 0) |
+      (row.lost ? flag_lost : 0) | (row.node.beneath ? flag_beneath : 0));
 }
 
 base::Bytes encode_row(const Row& row) {
@@ -210,7 +211,8 @@ Result<void> remove_row(store::Transaction& transaction, NodeId id) {
   return transaction.remove(table_nodes, key);
 }
 
-Result<void> scan_rows(const store::Transaction& transaction, const std::function<Result<void>(const Row&)>& visit) {
+Result<void> scan_rows(const store::Transaction& transaction,
+                       const std::function<Result<void>(const Row&)>& visit) {
   Result<void> outcome;
   HFD_TRY_VOID(transaction.scan(table_nodes, {}, [&](base::ByteView key, base::ByteView value) {
     const auto row = key.size() == 8 ? decode_row(id_from(key), value) : Result<Row>(damaged());
@@ -231,7 +233,8 @@ Result<std::vector<NodeId>> staged_ids(const store::Transaction& transaction) {
   return ids;
 }
 
-Result<std::optional<NodeId>> find_name(const store::Transaction& transaction, NodeId parent, std::string_view name) {
+Result<std::optional<NodeId>> find_name(const store::Transaction& transaction, NodeId parent,
+                                        std::string_view name) {
   HFD_TRY(const auto bytes, transaction.get(table_names, name_key(parent, name)));
   if (!bytes) {
     return std::optional<NodeId>();
@@ -242,7 +245,8 @@ Result<std::optional<NodeId>> find_name(const store::Transaction& transaction, N
   return std::optional<NodeId>(id_from(*bytes));
 }
 
-Result<void> put_name(store::Transaction& transaction, NodeId parent, std::string_view name, NodeId id) {
+Result<void> put_name(store::Transaction& transaction, NodeId parent, std::string_view name,
+                      NodeId id) {
   return transaction.put(table_names, name_key(parent, name), id_key(id));
 }
 
@@ -250,19 +254,21 @@ Result<void> remove_name(store::Transaction& transaction, NodeId parent, std::st
   return transaction.remove(table_names, name_key(parent, name));
 }
 
-Result<std::vector<NodeId>> ids_in(const store::Transaction& transaction, NodeId parent, std::string_view after,
-                                   std::size_t count_max) {
+Result<std::vector<NodeId>> ids_in(const store::Transaction& transaction, NodeId parent,
+                                   std::string_view after, std::size_t count_max) {
   std::vector<NodeId> ids;
   const IdKey prefix = id_key(parent);
-  HFD_TRY_VOID(transaction.scan(table_names, name_key(parent, after), [&](base::ByteView key, base::ByteView value) {
-    if (ids.size() >= count_max || key.size() <= 8 || std::memcmp(key.data(), prefix.data(), 8) != 0) {
-      return false;
-    }
-    if (base::as_text(key.subspan(8)) != after && value.size() == 8) {
-      ids.push_back(id_from(value));
-    }
-    return true;
-  }));
+  HFD_TRY_VOID(transaction.scan(table_names, name_key(parent, after),
+                                [&](base::ByteView key, base::ByteView value) {
+                                  if (ids.size() >= count_max || key.size() <= 8 ||
+                                      std::memcmp(key.data(), prefix.data(), 8) != 0) {
+                                    return false;
+                                  }
+                                  if (base::as_text(key.subspan(8)) != after && value.size() == 8) {
+                                    ids.push_back(id_from(value));
+                                  }
+                                  return true;
+                                }));
   return ids;
 }
 
@@ -277,7 +283,8 @@ Result<std::optional<TreeState>> find_state(const store::Transaction& transactio
   TreeState state;
   HFD_TRY(const auto version, reader.integer<std::uint8_t>());
   if (version != layout) {
-    return Error{ErrorCode::unsupported, "the staging folder was written by another version of hfdeltafs"};
+    return Error{ErrorCode::unsupported,
+                 "the staging folder was written by another version of hfdeltafs"};
   }
   HFD_TRY(state.next_id, reader.integer<std::uint64_t>());
   HFD_TRY(state.generation, reader.integer<std::uint64_t>());
@@ -307,7 +314,8 @@ Result<std::string> get_text(const store::Transaction& transaction, std::string_
   return std::string(bytes ? base::as_text(*bytes) : std::string_view());
 }
 
-Result<void> put_text(store::Transaction& transaction, std::string_view key, std::string_view text) {
+Result<void> put_text(store::Transaction& transaction, std::string_view key,
+                      std::string_view text) {
   return transaction.put(table_meta, base::as_bytes(key), base::as_bytes(text));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the staging journal: how nodes, names and the state of the tree stand in store::Tables.
-// Used by work_tree*.cpp only. Local format, never on a remote; a layout version guards it.
+// The rows of the staging journal: how nodes, names and the state of the tree stand in
+// store::Tables. Used by work_tree*.cpp only. Local format, never on a remote; a layout version
+// guards it.
 //
 // nodes   id (8, big endian)               -> row, see encode_row in journal.cpp
 // names   parent id (8, big endian), name  -> id (8, big endian)
@@ -46,15 +47,18 @@ Result<Row> get_row(const store::Transaction& transaction, NodeId id);
 /// Also keeps the list of staged nodes.
 Result<void> put_row(store::Transaction& transaction, const Row& row);
 Result<void> remove_row(store::Transaction& transaction, NodeId id);
-Result<void> scan_rows(const store::Transaction& transaction, const std::function<Result<void>(const Row&)>& visit);
+Result<void> scan_rows(const store::Transaction& transaction,
+                       const std::function<Result<void>(const Row&)>& visit);
 Result<std::vector<NodeId>> staged_ids(const store::Transaction& transaction);
 
-Result<std::optional<NodeId>> find_name(const store::Transaction& transaction, NodeId parent, std::string_view name);
-Result<void> put_name(store::Transaction& transaction, NodeId parent, std::string_view name, NodeId id);
+Result<std::optional<NodeId>> find_name(const store::Transaction& transaction, NodeId parent,
+                                        std::string_view name);
+Result<void> put_name(store::Transaction& transaction, NodeId parent, std::string_view name,
+                      NodeId id);
 Result<void> remove_name(store::Transaction& transaction, NodeId parent, std::string_view name);
 /// Ids of the entries after `after` (empty: from the start) in name order, at most `count_max`.
-Result<std::vector<NodeId>> ids_in(const store::Transaction& transaction, NodeId parent, std::string_view after,
-                                   std::size_t count_max);
+Result<std::vector<NodeId>> ids_in(const store::Transaction& transaction, NodeId parent,
+                                   std::string_view after, std::size_t count_max);
 
 /// Nothing in a new journal.
 Result<std::optional<TreeState>> find_state(const store::Transaction& transaction);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "publish/work_tree.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.hpp"
 #include "publish/work_tree_local.hpp"
@@ -19,10 +19,12 @@ namespace {
 
 /// Blocks that are given back when the disk is full, so that the journal can still note a removal.
 constexpr std::uint64_t reserve_bytes = 1U << 20U;
-/// Data files wait for removal until this many, or this much, are worth a disk flush of the journal.
+/// Data files wait for removal until this many, or this much, are worth a disk flush of the
+/// journal.
 constexpr std::size_t retired_max = 256;
 constexpr std::uint64_t retired_bytes_max = 1U << 20U;
-constexpr std::size_t journal_map_bytes = std::size_t{4} << 30U;  // address space: some ten million files
+constexpr std::size_t journal_map_bytes = std::size_t{4}
+                                          << 30U;  // address space: some ten million files
 constexpr std::uint32_t mode_mask = 07777;
 
 base::UnixNanoseconds to_nanoseconds(const timespec& time) {
@@ -102,8 +104,11 @@ Result<void> LocalWorkTree::open_journal() {
   tables.assume_power_loss = options_.assume_power_loss;
   auto opened = store::Tables::open(tables);
   if (!opened.ok()) {
-    return std::move(opened).error().in("staging journal").on(tables.folder).with_hint(
-        "the staged bytes are still in " + options_.folder + "/data");
+    return std::move(opened)
+        .error()
+        .in("staging journal")
+        .on(tables.folder)
+        .with_hint("the staged bytes are still in " + options_.folder + "/data");
   }
   tables_ = std::move(*opened);
   return {};
@@ -123,8 +128,10 @@ Result<void> LocalWorkTree::start_state() {
   if (state && (bucket != options_.bucket_uri || ref != options_.ref)) {
     HFD_TRY(const bool holds, holds_data());
     if (holds) {
-      return Error{ErrorCode::conflict, "this staging folder holds unpublished files of " + bucket + " (ref " + ref + ")",
-                   options_.folder, "mount that again to publish them, or use another staging folder"};
+      return Error{
+          ErrorCode::conflict,
+          "this staging folder holds unpublished files of " + bucket + " (ref " + ref + ")",
+          options_.folder, "mount that again to publish them, or use another staging folder"};
     }
     HFD_TRY_VOID(start_anew());
     state.reset();
@@ -172,7 +179,8 @@ Result<void> LocalWorkTree::start_anew() {
   return open_journal();
 }
 
-// --- changes ---------------------------------------------------------------------------------------
+// --- changes
+// ---------------------------------------------------------------------------------------
 
 Result<void> LocalWorkTree::change_once(ChangeKind kind, const Change& body) {
   HFD_TRY(auto writing, tables_->begin_write());
@@ -188,7 +196,8 @@ Result<void> LocalWorkTree::change_once(ChangeKind kind, const Change& body) {
   HFD_TRY_VOID(writing.commit());
   // Commits are ordered, the lines below are not: keep the highest.
   std::uint64_t known = generation_.load();
-  while (known < state->generation && !generation_.compare_exchange_weak(known, state->generation)) {
+  while (known < state->generation &&
+         !generation_.compare_exchange_weak(known, state->generation)) {
   }
   if (kind.counts) {
     base::Lock lock(mutex_);
@@ -258,7 +267,8 @@ void LocalWorkTree::remove_retired() {
     return;
   }
   if (const auto synced = tables_->sync(); !synced.ok()) {
-    base::log(base::LogLevel::warning, "cannot sync the staging journal: " + synced.error().message);
+    base::log(base::LogLevel::warning,
+              "cannot sync the staging journal: " + synced.error().message);
     base::Lock lock(mutex_);  // the next one tries again; open() removes them at the latest
     retired_.insert(retired_.end(), data.begin(), data.end());
     return;
@@ -271,7 +281,8 @@ void LocalWorkTree::remove_retired() {
   make_reserve();
 }
 
-// --- state, attributes -------------------------------------------------------------------------------
+// --- state, attributes
+// -------------------------------------------------------------------------------
 
 std::optional<VersionId> LocalWorkTree::version() const {
   base::Lock lock(mutex_);
@@ -292,24 +303,26 @@ Result<Node> LocalWorkTree::get(NodeId id) const {
 Result<Node> LocalWorkTree::set_attributes(NodeId id, const AttributeChange& change_wanted) {
   Node out;
   const bool counts = change_wanted.mode || change_wanted.mtime;
-  const auto done = change({counts, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    HFD_TRY(journal::Row row, journal::get_row(writing, id));
-    Node& node = row.node;
-    node.mode = change_wanted.mode.value_or(node.mode) & mode_mask;
-    node.uid = change_wanted.uid.value_or(node.uid);
-    node.gid = change_wanted.gid.value_or(node.gid);
-    node.mtime = change_wanted.mtime.value_or(node.mtime);
-    node.atime = change_wanted.atime.value_or(node.atime);
-    node.ctime = base::now_utc();
-    HFD_TRY_VOID(journal::put_row(writing, row));
-    out = node;
-    return {};
-  });
+  const auto done =
+      change({counts, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+        HFD_TRY(journal::Row row, journal::get_row(writing, id));
+        Node& node = row.node;
+        node.mode = change_wanted.mode.value_or(node.mode) & mode_mask;
+        node.uid = change_wanted.uid.value_or(node.uid);
+        node.gid = change_wanted.gid.value_or(node.gid);
+        node.mtime = change_wanted.mtime.value_or(node.mtime);
+        node.atime = change_wanted.atime.value_or(node.atime);
+        node.ctime = base::now_utc();
+        HFD_TRY_VOID(journal::put_row(writing, row));
+        out = node;
+        return {};
+      });
   HFD_TRY_VOID(done);
   return out;
 }
 
-// --- bytes -------------------------------------------------------------------------------------------
+// --- bytes
+// -------------------------------------------------------------------------------------------
 
 Result<base::Fd> LocalWorkTree::open_data(NodeId id) const {
   HFD_TRY(const Node node, get(id));
@@ -332,9 +345,10 @@ Result<Node> LocalWorkTree::stage(NodeId id, std::uint64_t bytes,
   if (before.place == Place::staged) {
     return before;
   }
-  // Filled under a name of its own: two openers may stage at once, and a crash leaves a file that open()
-  // recognises as nobody's.
-  const std::string filling = data_path(id) + ".filling-" + std::to_string(stage_counter_.fetch_add(1));
+  // Filled under a name of its own: two openers may stage at once, and a crash leaves a file that
+  // open() recognises as nobody's.
+  const std::string filling =
+      data_path(id) + ".filling-" + std::to_string(stage_counter_.fetch_add(1));
   const auto filled = [&]() -> Result<void> {
     HFD_TRY(const base::Fd fd, base::open_file(filling, O_RDWR | O_CREAT | O_TRUNC));
     if (bytes == 0) {
@@ -345,29 +359,33 @@ Result<Node> LocalWorkTree::stage(NodeId id, std::uint64_t bytes,
       return base::os_error(errno, "cannot set the size", filling);
     }
     const timespec times[2] = {to_timespec(before.atime), to_timespec(before.mtime)};
-    if (::futimens(fd.get(), static_cast<const timespec*>(times)) != 0) {  // unwritten means unchanged mtime
+    if (::futimens(fd.get(), static_cast<const timespec*>(times)) !=
+        0) {  // unwritten means unchanged mtime
       return base::os_error(errno, "cannot set times", filling);
     }
     return {};
   }();
   Node out;
-  auto done = !filled.ok() ? filled : change(adds, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    HFD_TRY(journal::Row row, journal::get_row(writing, id));
-    if (row.node.place != Place::staged) {
-      if (::rename(filling.c_str(), data_path(id).c_str()) != 0) {
-        return base::os_error(errno, "cannot rename", filling);
-      }
-      row.node.place = Place::staged;
-      row.node.bytes = bytes;
-      row.node.change += 1;
-      row.node.mtime = bytes == 0 ? base::now_utc() : row.node.mtime;
-      row.synced = false;
-      row.lost = false;
-      HFD_TRY_VOID(journal::put_row(writing, row));
-    }
-    out = row.node;
-    return {};
-  });
+  auto done =
+      !filled.ok()
+          ? filled
+          : change(adds, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+              HFD_TRY(journal::Row row, journal::get_row(writing, id));
+              if (row.node.place != Place::staged) {
+                if (::rename(filling.c_str(), data_path(id).c_str()) != 0) {
+                  return base::os_error(errno, "cannot rename", filling);
+                }
+                row.node.place = Place::staged;
+                row.node.bytes = bytes;
+                row.node.change += 1;
+                row.node.mtime = bytes == 0 ? base::now_utc() : row.node.mtime;
+                row.synced = false;
+                row.lost = false;
+                HFD_TRY_VOID(journal::put_row(writing, row));
+              }
+              out = row.node;
+              return {};
+            });
   if (const auto removed = base::remove_file(filling); !removed.ok() && done.ok()) {
     done = removed;
   }
@@ -376,20 +394,23 @@ Result<Node> LocalWorkTree::stage(NodeId id, std::uint64_t bytes,
 }
 
 Result<void> LocalWorkTree::begin_writing(NodeId id) {
-  return change({true, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    HFD_TRY(journal::Row row, journal::get_row(writing, id));
-    if (row.node.kind != NodeKind::file || row.node.place != Place::staged) {
-      return Error{ErrorCode::invalid_argument, "the file has no bytes in staging", row.node.name};
-    }
-    row.node.writing = true;
-    row.node.left_by_crash = row.lost;  // rewritten: the writer's close makes it whole
-    row.node.change += 1;
-    row.synced = false;
-    return journal::put_row(writing, row);
-  });
+  return change(
+      {true, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+        HFD_TRY(journal::Row row, journal::get_row(writing, id));
+        if (row.node.kind != NodeKind::file || row.node.place != Place::staged) {
+          return Error{ErrorCode::invalid_argument, "the file has no bytes in staging",
+                       row.node.name};
+        }
+        row.node.writing = true;
+        row.node.left_by_crash = row.lost;  // rewritten: the writer's close makes it whole
+        row.node.change += 1;
+        row.synced = false;
+        return journal::put_row(writing, row);
+      });
 }
 
-Result<Node> LocalWorkTree::settled(NodeId id, std::optional<base::UnixNanoseconds> mtime, bool closed) {
+Result<Node> LocalWorkTree::settled(NodeId id, std::optional<base::UnixNanoseconds> mtime,
+                                    bool closed) {
   HFD_TRY(const base::Fd fd, open_data(id));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) {
@@ -397,18 +418,19 @@ Result<Node> LocalWorkTree::settled(NodeId id, std::optional<base::UnixNanosecon
   }
   Node out;
   bool was_synced = false;
-  const auto done = change({true, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    HFD_TRY(journal::Row row, journal::get_row(writing, id));
-    row.node.bytes = static_cast<std::uint64_t>(status.st_size);
-    row.node.mtime = mtime.value_or(to_nanoseconds(status.st_mtim));
-    row.node.ctime = base::now_utc();
-    row.node.writing = row.node.writing && !closed;
-    was_synced = row.synced;
-    row.synced = row.synced && !closed;
-    HFD_TRY_VOID(journal::put_row(writing, row));
-    out = row.node;
-    return {};
-  });
+  const auto done =
+      change({true, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+        HFD_TRY(journal::Row row, journal::get_row(writing, id));
+        row.node.bytes = static_cast<std::uint64_t>(status.st_size);
+        row.node.mtime = mtime.value_or(to_nanoseconds(status.st_mtim));
+        row.node.ctime = base::now_utc();
+        row.node.writing = row.node.writing && !closed;
+        was_synced = row.synced;
+        row.synced = row.synced && !closed;
+        HFD_TRY_VOID(journal::put_row(writing, row));
+        out = row.node;
+        return {};
+      });
   HFD_TRY_VOID(done);
   if (closed && was_synced) {
     HFD_TRY_VOID(sync(id));
@@ -428,15 +450,16 @@ Result<void> LocalWorkTree::sync(NodeId id) {
     if (::fstat(fd.get(), &status) != 0) {
       return base::os_error(errno, "cannot stat", data_path(id));
     }
-    const auto done = change(bookkeeping, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-      HFD_TRY(auto row, journal::find_row(writing, id));
-      if (!row || row->node.place != Place::staged || row->node.change != before.change) {
-        return {};  // gone, published, or written again: nothing to say about those bytes
-      }
-      row->synced = true;
-      row->node.bytes = static_cast<std::uint64_t>(status.st_size);
-      return journal::put_row(writing, *row);
-    });
+    const auto done =
+        change(bookkeeping, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+          HFD_TRY(auto row, journal::find_row(writing, id));
+          if (!row || row->node.place != Place::staged || row->node.change != before.change) {
+            return {};  // gone, published, or written again: nothing to say about those bytes
+          }
+          row->synced = true;
+          row->node.bytes = static_cast<std::uint64_t>(status.st_size);
+          return journal::put_row(writing, *row);
+        });
     HFD_TRY_VOID(done);
   }
   return tables_->sync();

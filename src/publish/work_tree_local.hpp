@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one WorkTree there is, on a staging folder. Split over work_tree.cpp (opening, attributes, bytes),
-// work_tree_names.cpp (names), work_tree_versions.cpp (versions beneath), work_tree_publish.cpp
-// (snapshot, published) and work_tree_recovery.cpp (after a crash). Used by those only.
+// The one WorkTree there is, on a staging folder. Split over work_tree.cpp (opening, attributes,
+// bytes), work_tree_names.cpp (names), work_tree_versions.cpp (versions beneath),
+// work_tree_publish.cpp (snapshot, published) and work_tree_recovery.cpp (after a crash). Used by
+// those only.
 //
-// Order on disk, each step before the next: data file made -> row committed; row gone, and that synced ->
-// data file removed. So power loss, which may take back unsynced commits, never leaves a row without bytes
-// that were promised. Removal waits in `retired_` so that not each unlink costs a disk flush.
+// Order on disk, each step before the next: data file made -> row committed; row gone, and that
+// synced -> data file removed. So power loss, which may take back unsynced commits, never leaves a
+// row without bytes that were promised. Removal waits in `retired_` so that not each unlink costs a
+// disk flush.
 #pragma once
 
 #include <atomic>
@@ -29,18 +31,21 @@ class LocalWorkTree final : public WorkTree {
   ~LocalWorkTree() override;
 
   std::optional<VersionId> version() const override;
-  Result<std::vector<ChangedName>> switch_to(const lineage::Version* previous, const lineage::Version& next) override;
+  Result<std::vector<ChangedName>> switch_to(const lineage::Version* previous,
+                                             const lineage::Version& next) override;
 
   Result<Node> get(NodeId id) const override;
   Result<Node> lookup(NodeId parent, const std::string& name) const override;
-  Result<std::vector<Node>> list(NodeId parent, const std::string& after, std::size_t count_max) const override;
+  Result<std::vector<Node>> list(NodeId parent, const std::string& after,
+                                 std::size_t count_max) const override;
   Result<Node> create_file(const NewNode& node) override;
   Result<Node> make_folder(const NewNode& node) override;
   Result<Node> make_symlink(const NewNode& node, const std::string& target) override;
   Result<Node> unlink(NodeId parent, const std::string& name, bool is_open) override;
   Result<void> remove_folder(NodeId parent, const std::string& name) override;
-  Result<void> rename(NodeId parent, const std::string& name, NodeId new_parent, const std::string& new_name,
-                      RenameMode mode, const std::function<bool(NodeId)>& replaced_is_open) override;
+  Result<void> rename(NodeId parent, const std::string& name, NodeId new_parent,
+                      const std::string& new_name, RenameMode mode,
+                      const std::function<bool(NodeId)>& replaced_is_open) override;
   Result<Node> set_attributes(NodeId id, const AttributeChange& change) override;
   void drop(NodeId id) override;
 
@@ -63,14 +68,15 @@ class LocalWorkTree final : public WorkTree {
  private:
   /// What a change is to the tree.
   struct ChangeKind {
-    bool counts;     ///< moves generation() and last_change()
-    bool frees;      ///< may use the reserve on a full disk: it gives space back, or must not fail late
+    bool counts;  ///< moves generation() and last_change()
+    bool frees;  ///< may use the reserve on a full disk: it gives space back, or must not fail late
   };
   static constexpr ChangeKind adds{true, false};
   static constexpr ChangeKind frees{true, true};
   static constexpr ChangeKind bookkeeping{false, true};
 
-  /// Work within a write transaction. May be run again on a full disk: sets its outputs anew each time.
+  /// Work within a write transaction. May be run again on a full disk: sets its outputs anew each
+  /// time.
   using Change = std::function<Result<void>(store::Transaction&, journal::TreeState&)>;
   struct Retired {
     NodeId id = 0;
@@ -96,9 +102,10 @@ class LocalWorkTree final : public WorkTree {
   void retire(const std::vector<Retired>& data);
   void remove_retired();
 
-  Result<journal::Row> add_row(store::Transaction& transaction, journal::TreeState& state, const NewNode& node,
-                               NodeKind kind, const std::string& target);
-  Result<void> detach(store::Transaction& transaction, const journal::Row& row, bool is_open, Detached& detached);
+  Result<journal::Row> add_row(store::Transaction& transaction, journal::TreeState& state,
+                               const NewNode& node, NodeKind kind, const std::string& target);
+  Result<void> detach(store::Transaction& transaction, const journal::Row& row, bool is_open,
+                      Detached& detached);
   Result<void> exchange(store::Transaction& transaction, journal::Row a, journal::Row b);
 
   friend class VersionSwitch;
@@ -125,6 +132,7 @@ Result<bool> is_empty_folder(const store::Transaction& transaction, NodeId folde
 /// The path of a named node; empty for the root and for a node without a name.
 Result<std::string> path_of(const store::Transaction& transaction, const journal::Row& row);
 /// Nothing when no such path.
-Result<std::optional<journal::Row>> row_at(const store::Transaction& transaction, std::string_view path);
+Result<std::optional<journal::Row>> row_at(const store::Transaction& transaction,
+                                           std::string_view path);
 
 }  // namespace hfd::publish

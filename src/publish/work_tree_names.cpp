@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the work tree: lookup, create, unlink, rename. Each is one transaction that checks the rules of
-// POSIX first; errno values are those of rename(2), unlink(2) and so on.
-#include <fcntl.h>
-
+// Names of the work tree: lookup, create, unlink, rename. Each is one transaction that checks the
+// rules of POSIX first; errno values are those of rename(2), unlink(2) and so on.
 #include <cerrno>
 #include <utility>
+
+#include <fcntl.h>
 
 #include "publish/work_tree_local.hpp"
 
@@ -20,7 +20,8 @@ Result<void> check_name(NodeId parent, std::string_view name) {
   if (name.size() > lineage::name_bytes_max) {
     return posix_error(ENAMETOOLONG, name);
   }
-  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.find('\0') != name.npos) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
+      name.find('\0') != name.npos) {
     return posix_error(EINVAL, name);
   }
   if (parent == root_node && name == reserved_name) {
@@ -37,12 +38,14 @@ Result<std::optional<journal::Row>> find_entry(const store::Transaction& transac
   }
   HFD_TRY(auto row, journal::find_row(transaction, *id));
   if (!row) {
-    return Error{ErrorCode::corrupt, "a name without a node in the staging journal", std::string(name)};
+    return Error{ErrorCode::corrupt, "a name without a node in the staging journal",
+                 std::string(name)};
   }
   return row;
 }
 
-Result<journal::Row> get_entry(const store::Transaction& transaction, NodeId parent, std::string_view name) {
+Result<journal::Row> get_entry(const store::Transaction& transaction, NodeId parent,
+                               std::string_view name) {
   HFD_TRY(auto row, find_entry(transaction, parent, name));
   if (!row) {
     return posix_error(ENOENT, name);
@@ -71,9 +74,11 @@ void inherit_beneath(journal::Row& row, const std::optional<journal::Row>& repla
   row.node.beneath = replaced ? replaced->node.beneath : std::nullopt;
 }
 
-Result<void> check_replace(const store::Transaction& transaction, const Node& moved, const Node& replaced) {
+Result<void> check_replace(const store::Transaction& transaction, const Node& moved,
+                           const Node& replaced) {
   if (replaced.kind != NodeKind::folder) {
-    return moved.kind == NodeKind::folder ? Result<void>(posix_error(ENOTDIR, replaced.name)) : Result<void>();
+    return moved.kind == NodeKind::folder ? Result<void>(posix_error(ENOTDIR, replaced.name))
+                                          : Result<void>();
   }
   if (moved.kind != NodeKind::folder) {
     return posix_error(EISDIR, replaced.name);
@@ -82,7 +87,8 @@ Result<void> check_replace(const store::Transaction& transaction, const Node& mo
   return empty ? Result<void>() : Result<void>(posix_error(ENOTEMPTY, replaced.name));
 }
 
-Result<void> place(store::Transaction& transaction, journal::Row& row, NodeId parent, const std::string& name) {
+Result<void> place(store::Transaction& transaction, journal::Row& row, NodeId parent,
+                   const std::string& name) {
   row.node.parent = parent;
   row.node.name = name;
   row.node.ctime = base::now_utc();
@@ -92,7 +98,8 @@ Result<void> place(store::Transaction& transaction, journal::Row& row, NodeId pa
 
 }  // namespace
 
-// --- shared by the parts ---------------------------------------------------------------------------
+// --- shared by the parts
+// ---------------------------------------------------------------------------
 
 Result<journal::Row> folder_row(const store::Transaction& transaction, NodeId parent) {
   HFD_TRY(auto row, journal::get_row(transaction, parent));
@@ -130,7 +137,8 @@ Result<std::string> path_of(const store::Transaction& transaction, const journal
   return path;
 }
 
-Result<std::optional<journal::Row>> row_at(const store::Transaction& transaction, std::string_view path) {
+Result<std::optional<journal::Row>> row_at(const store::Transaction& transaction,
+                                           std::string_view path) {
   NodeId folder = root_node;
   while (true) {
     const std::size_t slash = path.find('/');
@@ -146,7 +154,8 @@ Result<std::optional<journal::Row>> row_at(const store::Transaction& transaction
   }
 }
 
-// --- reading -----------------------------------------------------------------------------------------
+// --- reading
+// -----------------------------------------------------------------------------------------
 
 Result<Node> LocalWorkTree::lookup(NodeId parent, const std::string& name) const {
   if (name.size() > lineage::name_bytes_max) {
@@ -161,7 +170,8 @@ Result<Node> LocalWorkTree::lookup(NodeId parent, const std::string& name) const
   return std::move(row->node);
 }
 
-Result<std::vector<Node>> LocalWorkTree::list(NodeId parent, const std::string& after, std::size_t count_max) const {
+Result<std::vector<Node>> LocalWorkTree::list(NodeId parent, const std::string& after,
+                                              std::size_t count_max) const {
   HFD_TRY(const auto reading, tables_->begin_read());
   HFD_TRY(const journal::Row folder, journal::get_row(reading, parent));
   if (folder.node.kind != NodeKind::folder) {
@@ -177,10 +187,12 @@ Result<std::vector<Node>> LocalWorkTree::list(NodeId parent, const std::string& 
   return nodes;
 }
 
-// --- making ------------------------------------------------------------------------------------------
+// --- making
+// ------------------------------------------------------------------------------------------
 
-Result<journal::Row> LocalWorkTree::add_row(store::Transaction& transaction, journal::TreeState& state,
-                                            const NewNode& node, NodeKind kind, const std::string& target) {
+Result<journal::Row> LocalWorkTree::add_row(store::Transaction& transaction,
+                                            journal::TreeState& state, const NewNode& node,
+                                            NodeKind kind, const std::string& target) {
   HFD_TRY_VOID(check_name(node.parent, node.name));
   HFD_TRY_VOID(folder_row(transaction, node.parent));
   HFD_TRY(const auto there, journal::find_name(transaction, node.parent, node.name));
@@ -211,20 +223,22 @@ Result<journal::Row> LocalWorkTree::add_row(store::Transaction& transaction, jou
 
 Result<Node> LocalWorkTree::create_file(const NewNode& node) {
   journal::Row row;
-  const auto done = change(adds, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
-    HFD_TRY(row, add_row(writing, state, node, NodeKind::file, {}));
-    return {};
-  });
+  const auto done =
+      change(adds, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
+        HFD_TRY(row, add_row(writing, state, node, NodeKind::file, {}));
+        return {};
+      });
   HFD_TRY_VOID(done);
   return std::move(row.node);
 }
 
 Result<Node> LocalWorkTree::make_folder(const NewNode& node) {
   journal::Row row;
-  const auto done = change(adds, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
-    HFD_TRY(row, add_row(writing, state, node, NodeKind::folder, {}));
-    return {};
-  });
+  const auto done =
+      change(adds, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
+        HFD_TRY(row, add_row(writing, state, node, NodeKind::folder, {}));
+        return {};
+      });
   HFD_TRY_VOID(done);
   return std::move(row.node);
 }
@@ -237,20 +251,22 @@ Result<Node> LocalWorkTree::make_symlink(const NewNode& node, const std::string&
     return posix_error(ENAMETOOLONG, node.name);
   }
   journal::Row row;
-  const auto done = change(adds, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
-    HFD_TRY(row, add_row(writing, state, node, NodeKind::symlink, target));
-    return {};
-  });
+  const auto done =
+      change(adds, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
+        HFD_TRY(row, add_row(writing, state, node, NodeKind::symlink, target));
+        return {};
+      });
   HFD_TRY_VOID(done);
   return std::move(row.node);
 }
 
-// --- removing ----------------------------------------------------------------------------------------
+// --- removing
+// ----------------------------------------------------------------------------------------
 
-/// Takes the name of `row` away. An open node lives on without one; else its row goes, and its bytes
-/// after the commit.
-Result<void> LocalWorkTree::detach(store::Transaction& transaction, const journal::Row& row, bool is_open,
-                                   Detached& detached) {
+/// Takes the name of `row` away. An open node lives on without one; else its row goes, and its
+/// bytes after the commit.
+Result<void> LocalWorkTree::detach(store::Transaction& transaction, const journal::Row& row,
+                                   bool is_open, Detached& detached) {
   HFD_TRY_VOID(journal::remove_name(transaction, row.node.parent, row.node.name));
   if (is_open) {
     journal::Row nameless = row;
@@ -269,18 +285,19 @@ Result<Node> LocalWorkTree::unlink(NodeId parent, const std::string& name, bool 
   Node out;
   Detached detached;
   HFD_TRY_VOID(check_name(parent, name));
-  const auto done = change(frees, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    detached = {};
-    HFD_TRY_VOID(folder_row(writing, parent));
-    HFD_TRY(const journal::Row row, get_entry(writing, parent, name));
-    if (row.node.kind == NodeKind::folder) {
-      return posix_error(EISDIR, name);
-    }
-    HFD_TRY_VOID(detach(writing, row, is_open, detached));
-    out = row.node;
-    out.parent = 0;
-    return touch_folder(writing, parent);
-  });
+  const auto done =
+      change(frees, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+        detached = {};
+        HFD_TRY_VOID(folder_row(writing, parent));
+        HFD_TRY(const journal::Row row, get_entry(writing, parent, name));
+        if (row.node.kind == NodeKind::folder) {
+          return posix_error(EISDIR, name);
+        }
+        HFD_TRY_VOID(detach(writing, row, is_open, detached));
+        out = row.node;
+        out.parent = 0;
+        return touch_folder(writing, parent);
+      });
   HFD_TRY_VOID(done);
   retire(detached.data);
   return out;
@@ -309,33 +326,38 @@ void LocalWorkTree::drop(NodeId id) {
     return;
   }
   {
-    // Most drops are of nodes with a name (the kernel forgot them): those need no write transaction.
+    // Most drops are of nodes with a name (the kernel forgot them): those need no write
+    // transaction.
     const auto reading = tables_->begin_read();
-    const auto row = reading.ok() ? journal::find_row(*reading, id) : Result<std::optional<journal::Row>>(reading.error());
+    const auto row = reading.ok() ? journal::find_row(*reading, id)
+                                  : Result<std::optional<journal::Row>>(reading.error());
     if (!row.ok() || !*row || (*row)->node.parent != 0) {
       return;
     }
   }
   std::vector<Retired> data;
-  const auto done = change(bookkeeping, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    data.clear();
-    HFD_TRY(const auto row, journal::find_row(writing, id));
-    if (!row || row->node.parent != 0) {
-      return {};
-    }
-    if (row->node.kind == NodeKind::file && row->node.place == Place::staged) {
-      data.push_back({id, row->node.bytes});
-    }
-    return journal::remove_row(writing, id);
-  });
+  const auto done =
+      change(bookkeeping, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+        data.clear();
+        HFD_TRY(const auto row, journal::find_row(writing, id));
+        if (!row || row->node.parent != 0) {
+          return {};
+        }
+        if (row->node.kind == NodeKind::file && row->node.place == Place::staged) {
+          data.push_back({id, row->node.bytes});
+        }
+        return journal::remove_row(writing, id);
+      });
   if (done.ok()) {
     retire(data);  // else open() drops it: it has no name
   }
 }
 
-// --- renaming ----------------------------------------------------------------------------------------
+// --- renaming
+// ----------------------------------------------------------------------------------------
 
-Result<void> LocalWorkTree::exchange(store::Transaction& transaction, journal::Row a, journal::Row b) {
+Result<void> LocalWorkTree::exchange(store::Transaction& transaction, journal::Row a,
+                                     journal::Row b) {
   HFD_TRY(const bool a_below_b, is_below(transaction, a.node.parent, b.node.id));
   HFD_TRY(const bool b_below_a, is_below(transaction, b.node.parent, a.node.id));
   if (a_below_b || b_below_a) {
@@ -369,7 +391,8 @@ Result<void> LocalWorkTree::rename(NodeId parent, const std::string& name, NodeI
       return {};
     }
     if (mode == RenameMode::exchange) {
-      HFD_TRY_VOID(replaced ? exchange(writing, moved, *replaced) : Result<void>(posix_error(ENOENT, new_name)));
+      HFD_TRY_VOID(replaced ? exchange(writing, moved, *replaced)
+                            : Result<void>(posix_error(ENOENT, new_name)));
     } else {
       HFD_TRY(const bool into_itself, is_below(writing, new_parent, moved.node.id));
       if (into_itself) {

@@ -33,8 +33,8 @@ bool show_beneath(Node& node) {
 }
 
 /// Adds the entries of one folder; folders below it are queued.
-Result<void> add_folder(const store::Transaction& reading, const Folder& folder, std::vector<Folder>& queue,
-                        std::vector<SnapshotEntry>& entries) {
+Result<void> add_folder(const store::Transaction& reading, const Folder& folder,
+                        std::vector<Folder>& queue, std::vector<SnapshotEntry>& entries) {
   HFD_TRY(const auto ids, journal::ids_in(reading, folder.id, {}, everything));
   bool shows_something = false;
   for (const NodeId id : ids) {
@@ -63,8 +63,9 @@ Result<void> add_folder(const store::Transaction& reading, const Folder& folder,
 
 /// The bytes of `seen` (as a snapshot had it) are those of `entry` now; true when the row changed.
 bool turn_published(journal::Row& row, const Node& seen, const lineage::FileEntry& entry) {
-  const bool same_bytes = row.node.place == Place::staged && seen.place == Place::staged && !seen.writing &&
-                          !row.node.writing && row.node.change == seen.change && row.node.bytes == entry.bytes;
+  const bool same_bytes = row.node.place == Place::staged && seen.place == Place::staged &&
+                          !seen.writing && !row.node.writing && row.node.change == seen.change &&
+                          row.node.bytes == entry.bytes;
   if (!same_bytes) {
     return false;
   }
@@ -78,8 +79,9 @@ bool turn_published(journal::Row& row, const Node& seen, const lineage::FileEntr
 }  // namespace
 
 const lineage::FileEntry* find_entry_at(const lineage::Manifest& manifest, std::string_view path) {
-  const auto found = std::lower_bound(manifest.files.begin(), manifest.files.end(), path,
-                                      [](const lineage::FileEntry& entry, std::string_view p) { return entry.path < p; });
+  const auto found = std::lower_bound(
+      manifest.files.begin(), manifest.files.end(), path,
+      [](const lineage::FileEntry& entry, std::string_view p) { return entry.path < p; });
   return found != manifest.files.end() && found->path == path ? &*found : nullptr;
 }
 
@@ -105,7 +107,8 @@ Result<void> LocalWorkTree::published(const Snapshot& snapshot, const lineage::V
     data.clear();
     for (const SnapshotEntry& seen : snapshot.entries) {
       const lineage::FileEntry* const entry = find_entry_at(version.manifest, seen.path);
-      if (entry == nullptr || entry->kind != lineage::FileEntry::Kind::file || seen.node.kind != NodeKind::file) {
+      if (entry == nullptr || entry->kind != lineage::FileEntry::Kind::file ||
+          seen.node.kind != NodeKind::file) {
         continue;
       }
       HFD_TRY(auto row, journal::find_row(writing, seen.node.id));

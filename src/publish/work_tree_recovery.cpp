@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What open() does about an earlier daemon that died, and the lists of staged files that status shows.
-#include <sys/stat.h>
-
+// What open() does about an earlier daemon that died, and the lists of staged files that status
+// shows.
 #include <charconv>
 #include <set>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "base/log.hpp"
 #include "publish/work_tree_local.hpp"
@@ -46,7 +47,8 @@ Result<void> forget(store::Transaction& writing, const journal::Row& row) {
 std::optional<NodeId> id_in(const std::string& name) {
   NodeId id = 0;
   const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), id);
-  return bad == std::errc() && end == name.data() + name.size() ? std::optional<NodeId>(id) : std::nullopt;
+  return bad == std::errc() && end == name.data() + name.size() ? std::optional<NodeId>(id)
+                                                                : std::nullopt;
 }
 
 }  // namespace
@@ -67,32 +69,33 @@ Result<void> LocalWorkTree::recover() {
     HFD_TRY_VOID(done);
   }
   std::set<NodeId> keep;
-  const auto done = change(bookkeeping, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    keep.clear();
-    for (const journal::Row& row : nameless) {
-      HFD_TRY_VOID(forget(writing, row));
-    }
-    for (journal::Row row : staged) {
-      struct stat status {};
-      const bool there = ::stat(data_path(row.node.id).c_str(), &status) == 0;
-      const Fate fate = fate_of(row, there, tables_->went_back());
-      if (fate == Fate::gone) {
-        HFD_TRY_VOID(forget(writing, row));
-        continue;
-      }
-      if (fate == Fate::back_to_version) {
-        go_back_to_version(row.node);
-      } else {
-        keep.insert(row.node.id);
-        row.lost = !there;
-        row.node.left_by_crash = row.node.left_by_crash || fate == Fate::incomplete;
-        row.node.writing = false;
-        row.node.bytes = there ? static_cast<std::uint64_t>(status.st_size) : row.node.bytes;
-      }
-      HFD_TRY_VOID(journal::put_row(writing, row));
-    }
-    return {};
-  });
+  const auto done =
+      change(bookkeeping, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+        keep.clear();
+        for (const journal::Row& row : nameless) {
+          HFD_TRY_VOID(forget(writing, row));
+        }
+        for (journal::Row row : staged) {
+          struct stat status {};
+          const bool there = ::stat(data_path(row.node.id).c_str(), &status) == 0;
+          const Fate fate = fate_of(row, there, tables_->went_back());
+          if (fate == Fate::gone) {
+            HFD_TRY_VOID(forget(writing, row));
+            continue;
+          }
+          if (fate == Fate::back_to_version) {
+            go_back_to_version(row.node);
+          } else {
+            keep.insert(row.node.id);
+            row.lost = !there;
+            row.node.left_by_crash = row.node.left_by_crash || fate == Fate::incomplete;
+            row.node.writing = false;
+            row.node.bytes = there ? static_cast<std::uint64_t>(status.st_size) : row.node.bytes;
+          }
+          HFD_TRY_VOID(journal::put_row(writing, row));
+        }
+        return {};
+      });
   HFD_TRY_VOID(done);
   HFD_TRY_VOID(tables_->sync());
   HFD_TRY(const auto names, base::list_folder(options_.folder + "/data"));
@@ -133,17 +136,18 @@ Result<std::vector<StagedFile>> LocalWorkTree::staged_files() const {
 }
 
 Result<void> LocalWorkTree::forgive() {
-  return change({true, true}, [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
-    HFD_TRY(const auto ids, journal::staged_ids(writing));
-    for (const NodeId id : ids) {
-      HFD_TRY(journal::Row row, journal::get_row(writing, id));
-      if (row.node.left_by_crash && !row.lost) {
-        row.node.left_by_crash = false;
-        HFD_TRY_VOID(journal::put_row(writing, row));
-      }
-    }
-    return {};
-  });
+  return change({true, true},
+                [&](store::Transaction& writing, journal::TreeState&) -> Result<void> {
+                  HFD_TRY(const auto ids, journal::staged_ids(writing));
+                  for (const NodeId id : ids) {
+                    HFD_TRY(journal::Row row, journal::get_row(writing, id));
+                    if (row.node.left_by_crash && !row.lost) {
+                      row.node.left_by_crash = false;
+                      HFD_TRY_VOID(journal::put_row(writing, row));
+                    }
+                  }
+                  return {};
+                });
 }
 
 }  // namespace hfd::publish

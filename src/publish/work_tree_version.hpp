@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays another version under a work tree, within one transaction. Used by work_tree_versions.cpp and
-// work_tree_publish.cpp only.
+// Lays another version under a work tree, within one transaction. Used by work_tree_versions.cpp
+// and work_tree_publish.cpp only.
 #pragma once
 
 #include <optional>
@@ -24,13 +24,14 @@ struct Owner {
 
 class VersionSwitch {
  public:
-  VersionSwitch(store::Transaction& transaction, journal::TreeState& state, Owner owner, const lineage::Version& next)
+  VersionSwitch(store::Transaction& transaction, journal::TreeState& state, Owner owner,
+                const lineage::Version& next)
       : transaction_(transaction), state_(state), owner_(owner), next_(next) {}
 
   /// The work of WorkTree::switch_to.
   Result<void> run(const lineage::Version* previous);
-  /// The rest of WorkTree::published: every path of the version knows now what is beneath it, and files
-  /// that others put into the version (a rebase) appear.
+  /// The rest of WorkTree::published: every path of the version knows now what is beneath it, and
+  /// files that others put into the version (a rebase) appear.
   Result<void> note_published(const Snapshot& snapshot);
   std::vector<ChangedName> take_changed() { return std::move(changed_); }
 

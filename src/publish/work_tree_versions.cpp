@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The version beneath a work tree: entry differences of two manifests, applied where the tree has no
-// changes of its own.
+// The version beneath a work tree: entry differences of two manifests, applied where the tree has
+// no changes of its own.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -33,7 +33,9 @@ NodeKind kind_of(const Entry& entry) {
 bool same_content(const Entry& a, const Entry& b) {
   return a.kind == b.kind && a.sha256 == b.sha256 && a.symlink_target == b.symlink_target;
 }
-bool same_attributes(const Entry& a, const Entry& b) { return a.mtime == b.mtime && a.executable == b.executable; }
+bool same_attributes(const Entry& a, const Entry& b) {
+  return a.mtime == b.mtime && a.executable == b.executable;
+}
 
 std::string_view folder_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
@@ -60,17 +62,20 @@ Result<void> for_each_pair(const std::vector<Entry>& before, const std::vector<E
 Result<std::vector<ChangedName>> LocalWorkTree::switch_to(const lineage::Version* previous,
                                                           const lineage::Version& next) {
   std::vector<ChangedName> changed;
-  const auto done = change(bookkeeping, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
-    const auto beneath = previous == nullptr ? std::nullopt : std::optional<VersionId>(previous->id);
-    if (state.version != beneath) {
-      return Error{ErrorCode::stale, "the tree is on another version than the one to switch from"};
-    }
-    VersionSwitch switching(writing, state, {options_.uid, options_.gid}, next);
-    HFD_TRY_VOID(switching.run(previous));
-    changed = switching.take_changed();
-    state.version = next.id;
-    return {};
-  });
+  const auto done = change(
+      bookkeeping, [&](store::Transaction& writing, journal::TreeState& state) -> Result<void> {
+        const auto beneath =
+            previous == nullptr ? std::nullopt : std::optional<VersionId>(previous->id);
+        if (state.version != beneath) {
+          return Error{ErrorCode::stale,
+                       "the tree is on another version than the one to switch from"};
+        }
+        VersionSwitch switching(writing, state, {options_.uid, options_.gid}, next);
+        HFD_TRY_VOID(switching.run(previous));
+        changed = switching.take_changed();
+        state.version = next.id;
+        return {};
+      });
   HFD_TRY_VOID(done);
   base::Lock lock(mutex_);
   version_ = next.id;
@@ -81,15 +86,18 @@ Result<std::vector<ChangedName>> LocalWorkTree::switch_to(const lineage::Version
 Result<void> VersionSwitch::run(const lineage::Version* previous) {
   static const std::vector<Entry> nothing;
   const std::vector<Entry>& before = previous == nullptr ? nothing : previous->manifest.files;
-  const auto done = for_each_pair(before, next_.manifest.files, [&](const Entry* b, const Entry* a) -> Result<void> {
-    return b != nullptr && a == nullptr ? remove(*b) : Result<void>();
-  });
+  const auto done = for_each_pair(
+      before, next_.manifest.files, [&](const Entry* b, const Entry* a) -> Result<void> {
+        return b != nullptr && a == nullptr ? remove(*b) : Result<void>();
+      });
   HFD_TRY_VOID(done);
   HFD_TRY_VOID(remove_empty_folders());
-  return for_each_pair(before, next_.manifest.files, [&](const Entry* b, const Entry* a) -> Result<void> {
-    const bool differs = a != nullptr && (b == nullptr || !same_content(*b, *a) || !same_attributes(*b, *a));
-    return differs ? apply(b, *a) : Result<void>();
-  });
+  return for_each_pair(
+      before, next_.manifest.files, [&](const Entry* b, const Entry* a) -> Result<void> {
+        const bool differs =
+            a != nullptr && (b == nullptr || !same_content(*b, *a) || !same_attributes(*b, *a));
+        return differs ? apply(b, *a) : Result<void>();
+      });
 }
 
 /// True when the tree has at that place what the entry says, attributes aside.
@@ -98,7 +106,8 @@ Result<bool> VersionSwitch::is_as(const journal::Row& row, const Entry& entry) {
     return false;
   }
   switch (entry.kind) {
-    case Entry::Kind::file: return row.node.place == publish::Place::published && row.node.content == entry.sha256;
+    case Entry::Kind::file:
+      return row.node.place == publish::Place::published && row.node.content == entry.sha256;
     case Entry::Kind::symlink: return row.node.symlink_target == entry.symlink_target;
     case Entry::Kind::folder: return is_empty_folder(transaction_, row.node.id);
   }
@@ -117,15 +126,17 @@ Result<void> VersionSwitch::detach(const journal::Row& row) {
 
 /// A local file at a path of the version: remembers what the version has there.
 Result<void> VersionSwitch::note_beneath(journal::Row row, const Entry* entry) {
-  const bool is_file = entry != nullptr && entry->kind == Entry::Kind::file && row.node.kind == NodeKind::file;
+  const bool is_file =
+      entry != nullptr && entry->kind == Entry::Kind::file && row.node.kind == NodeKind::file;
   std::optional<PublishedContent> beneath;
   if (is_file) {
     beneath = PublishedContent{entry->sha256, entry->bytes, entry->mtime, entry->executable};
   }
   const auto& had = row.node.beneath;
-  const bool same = row.from_version == (entry != nullptr) && had.has_value() == beneath.has_value() &&
-                    (!had || (had->content == beneath->content && had->bytes == beneath->bytes &&
-                              had->mtime == beneath->mtime && had->executable == beneath->executable));
+  const bool same =
+      row.from_version == (entry != nullptr) && had.has_value() == beneath.has_value() &&
+      (!had || (had->content == beneath->content && had->bytes == beneath->bytes &&
+                had->mtime == beneath->mtime && had->executable == beneath->executable));
   if (same) {
     return {};
   }
@@ -137,7 +148,8 @@ Result<void> VersionSwitch::note_beneath(journal::Row row, const Entry* entry) {
 Result<void> VersionSwitch::remove(const Entry& before) {
   HFD_TRY(const auto row, row_at(transaction_, before.path));
   // Also where the file was removed here already: its folder may be empty for that reason only.
-  for (std::string_view folder = folder_of(before.path); !folder.empty(); folder = folder_of(folder)) {
+  for (std::string_view folder = folder_of(before.path); !folder.empty();
+       folder = folder_of(folder)) {
     maybe_empty_.emplace(folder);
   }
   if (!row) {
@@ -161,13 +173,15 @@ bool VersionSwitch::next_needs_folder(const std::string& path) const {
     return itself->kind == Entry::Kind::folder;
   }
   const std::string below = path + "/";
-  const auto found = std::lower_bound(files.begin(), files.end(), below,
-                                      [](const Entry& entry, const std::string& p) { return entry.path < p; });
+  const auto found =
+      std::lower_bound(files.begin(), files.end(), below,
+                       [](const Entry& entry, const std::string& p) { return entry.path < p; });
   return found != files.end() && found->path.starts_with(below);
 }
 
 Result<void> VersionSwitch::remove_empty_folders() {
-  for (auto path = maybe_empty_.rbegin(); path != maybe_empty_.rend(); ++path) {  // longer paths first
+  for (auto path = maybe_empty_.rbegin(); path != maybe_empty_.rend();
+       ++path) {  // longer paths first
     HFD_TRY(const auto row, row_at(transaction_, *path));
     if (!row || row->node.kind != NodeKind::folder || next_needs_folder(*path)) {
       continue;
@@ -198,7 +212,8 @@ Result<void> VersionSwitch::apply(const Entry* before, const Entry& after) {
 }
 
 /// Attributes set here stay; the others follow the version.
-Result<void> VersionSwitch::update(const journal::Row& row, const Entry* before, const Entry& after) {
+Result<void> VersionSwitch::update(const journal::Row& row, const Entry* before,
+                                   const Entry& after) {
   HFD_TRY(const bool same_bytes, is_as(row, after));
   journal::Row now = row;
   if (!same_bytes) {
@@ -210,7 +225,8 @@ Result<void> VersionSwitch::update(const journal::Row& row, const Entry* before,
   } else {
     changed_.push_back({row.node.parent, row.node.name});
   }
-  const bool own_mode = before == nullptr || row.node.kind != kind_of(after) || row.node.mode != mode_of(*before);
+  const bool own_mode =
+      before == nullptr || row.node.kind != kind_of(after) || row.node.mode != mode_of(*before);
   const bool own_mtime = before == nullptr || row.node.mtime != before->mtime;
   now.node.mode = own_mode && row.node.kind == kind_of(after) ? row.node.mode : mode_of(after);
   now.node.mtime = own_mtime && same_bytes ? row.node.mtime : after.mtime;

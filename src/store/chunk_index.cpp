@@ -65,7 +65,9 @@ Result<ChunkRow> decode_chunk(base::ByteView bytes) {
 
 }  // namespace
 
-std::vector<std::string> chunk_table_names() { return {"chunks", "objects", "by_use", "pending", "meta"}; }
+std::vector<std::string> chunk_table_names() {
+  return {"chunks", "objects", "by_use", "pending", "meta"};
+}
 
 Result<std::optional<ChunkRow>> find_chunk(const Transaction& transaction, const ChunkKey& key) {
   HFD_TRY(const auto bytes, transaction.get(table_chunks, chunk_key(key)));
@@ -104,7 +106,8 @@ Result<void> retire_object(Transaction& transaction, const ChunkOwner& owner) {
 }
 
 Result<std::vector<std::pair<std::uint64_t, ChunkRow>>> chunks_of(const Transaction& transaction,
-                                                                  const ChunkOwner& owner, std::size_t count_max) {
+                                                                  const ChunkOwner& owner,
+                                                                  std::size_t count_max) {
   std::vector<std::pair<std::uint64_t, ChunkRow>> chunks;
   const auto row = [&](base::ByteView key, base::ByteView value) {
     if (chunks.size() >= count_max || key.size() != sizeof(Key) ||
@@ -120,7 +123,8 @@ Result<std::vector<std::pair<std::uint64_t, ChunkRow>>> chunks_of(const Transact
   return chunks;
 }
 
-Result<std::optional<ObjectRow>> find_object(const Transaction& transaction, const ChunkOwner& owner) {
+Result<std::optional<ObjectRow>> find_object(const Transaction& transaction,
+                                             const ChunkOwner& owner) {
   HFD_TRY(const auto bytes, transaction.get(table_objects, owner));
   if (!bytes) {
     return std::optional<ObjectRow>();
@@ -128,8 +132,8 @@ Result<std::optional<ObjectRow>> find_object(const Transaction& transaction, con
   if (bytes->size() != 16) {
     return damaged();
   }
-  return std::optional<ObjectRow>(
-      ObjectRow{base::load_le<std::uint64_t>(bytes->data()), base::load_le<std::uint64_t>(bytes->data() + 8)});
+  return std::optional<ObjectRow>(ObjectRow{base::load_le<std::uint64_t>(bytes->data()),
+                                            base::load_le<std::uint64_t>(bytes->data() + 8)});
 }
 
 Result<void> put_object(Transaction& transaction, const ChunkOwner& owner, const ObjectRow& row) {
@@ -137,7 +141,8 @@ Result<void> put_object(Transaction& transaction, const ChunkOwner& owner, const
   HFD_TRY(const auto before, find_object(transaction, owner));
   if (before) {
     HFD_TRY_VOID(transaction.remove(table_by_use, use_key(before->last_use, owner)));
-    state.allocated_bytes -= std::min(state.allocated_bytes, before->allocated_bytes + object_overhead_bytes);
+    state.allocated_bytes -=
+        std::min(state.allocated_bytes, before->allocated_bytes + object_overhead_bytes);
   }
   state.allocated_bytes += row.allocated_bytes + object_overhead_bytes;
   std::array<std::byte, 16> value{};
@@ -154,7 +159,8 @@ Result<void> remove_object(Transaction& transaction, const ChunkOwner& owner) {
     return {};
   }
   HFD_TRY(IndexState state, get_state(transaction));
-  state.allocated_bytes -= std::min(state.allocated_bytes, before->allocated_bytes + object_overhead_bytes);
+  state.allocated_bytes -=
+      std::min(state.allocated_bytes, before->allocated_bytes + object_overhead_bytes);
   HFD_TRY_VOID(transaction.remove(table_by_use, use_key(before->last_use, owner)));
   HFD_TRY_VOID(transaction.remove(table_objects, owner));
   return put_state(transaction, state);
@@ -210,7 +216,8 @@ Result<IndexState> get_state(const Transaction& transaction) {
   if (bytes->size() != 16) {
     return damaged();
   }
-  return IndexState{base::load_le<std::uint64_t>(bytes->data()), base::load_le<std::uint64_t>(bytes->data() + 8)};
+  return IndexState{base::load_le<std::uint64_t>(bytes->data()),
+                    base::load_le<std::uint64_t>(bytes->data() + 8)};
 }
 
 Result<void> put_state(Transaction& transaction, const IndexState& state) {

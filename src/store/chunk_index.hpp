@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the cache index: which chunks of which objects are on disk, and which object was used when.
-// Used by chunk_store.cpp and chunk_room.cpp only.
+// The rows of the cache index: which chunks of which objects are on disk, and which object was used
+// when. Used by chunk_store.cpp and chunk_room.cpp only.
 //
-// chunks   owner (32), chunk number (8, big endian)     -> 4 bytes, 8 generation, 16 xxh3-128 (little endian)
-// objects  owner (32)                                   -> 8 allocated bytes, 8 last use
-// by_use   last use (8, big endian), owner (32)         -> nothing; oldest first
-// pending  owner (32), chunk number (8, big endian)     -> nothing; place on disk to be given back
-// meta     "state"                                      -> IndexState
+// chunks   owner (32), chunk number (8, big endian)     -> 4 bytes, 8 generation, 16 xxh3-128
+// (little endian) objects  owner (32)                                   -> 8 allocated bytes, 8
+// last use by_use   last use (8, big endian), owner (32)         -> nothing; oldest first pending
+// owner (32), chunk number (8, big endian)     -> nothing; place on disk to be given back meta
+// "state"                                      -> IndexState
 #pragma once
 
 #include <optional>
@@ -49,9 +49,11 @@ Result<void> retire_chunk(Transaction& transaction, const ChunkKey& key);
 Result<void> retire_object(Transaction& transaction, const ChunkOwner& owner);
 /// Chunk numbers with their sizes, ascending, at most `count_max`.
 Result<std::vector<std::pair<std::uint64_t, ChunkRow>>> chunks_of(const Transaction& transaction,
-                                                                  const ChunkOwner& owner, std::size_t count_max);
+                                                                  const ChunkOwner& owner,
+                                                                  std::size_t count_max);
 
-Result<std::optional<ObjectRow>> find_object(const Transaction& transaction, const ChunkOwner& owner);
+Result<std::optional<ObjectRow>> find_object(const Transaction& transaction,
+                                             const ChunkOwner& owner);
 /// Keeps by_use and the sum right.
 Result<void> put_object(Transaction& transaction, const ChunkOwner& owner, const ObjectRow& row);
 Result<void> remove_object(Transaction& transaction, const ChunkOwner& owner);

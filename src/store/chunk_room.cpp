@@ -8,7 +8,8 @@
 namespace hfd::store {
 namespace {
 
-/// What LMDB's file may grow by in the transactions of one write: about 16 pages each, and it never shrinks.
+/// What LMDB's file may grow by in the transactions of one write: about 16 pages each, and it never
+/// shrinks.
 constexpr std::uint64_t index_growth_bytes = 256U << 10U;
 /// Rows of one eviction; keeps its transaction, and so the growth of the index, small.
 constexpr std::size_t evicted_at_once_max = 128;
@@ -22,7 +23,8 @@ Result<std::uint64_t> ChunkRoom::bytes_used() const {
   HFD_TRY(const auto reading, tables_.begin_read());
   HFD_TRY(const IndexState state, get_state(reading));
   std::uint64_t bytes = state.allocated_bytes;
-  for (const char* part : {"", "/lock", "/data", "/index", "/index/data.mdb", "/index/lock.mdb", "/index/state"}) {
+  for (const char* part :
+       {"", "/lock", "/data", "/index", "/index/data.mdb", "/index/lock.mdb", "/index/state"}) {
     bytes += allocated_bytes(options_.folder + part);
   }
   return bytes;
@@ -66,7 +68,8 @@ Result<bool> ChunkRoom::evict(std::uint64_t bytes_wanted) {
       ++count;
     }
     if (chunks.empty()) {
-      HFD_TRY_VOID(put_pending(writing, {*owner, whole_object}));  // an object without chunks: only its file
+      HFD_TRY_VOID(
+          put_pending(writing, {*owner, whole_object}));  // an object without chunks: only its file
     }
     HFD_TRY_VOID(writing.commit());
   }
@@ -98,7 +101,8 @@ Result<bool> ChunkRoom::is_empty(const ChunkOwner& owner) const {
 }
 
 Result<void> ChunkRoom::give_back(const ChunkOwner& owner, const std::vector<ChunkKey>& places) {
-  bool whole = std::any_of(places.begin(), places.end(), [](const ChunkKey& p) { return p.index == whole_object; });
+  bool whole = std::any_of(places.begin(), places.end(),
+                           [](const ChunkKey& p) { return p.index == whole_object; });
   for (auto place = places.begin(); place != places.end() && !whole; ++place) {
     const auto punched = files_.punch(*place);
     if (!punched.ok() && punched.error().code != ErrorCode::unsupported) {
@@ -107,7 +111,8 @@ Result<void> ChunkRoom::give_back(const ChunkOwner& owner, const std::vector<Chu
     whole = !punched.ok();
   }
   if (whole) {
-    // Also where the file system makes no holes: the object goes as a whole, its rows before its file.
+    // Also where the file system makes no holes: the object goes as a whole, its rows before its
+    // file.
     HFD_TRY(auto writing, tables_.begin_write());
     HFD_TRY_VOID(retire_object(writing, owner));
     HFD_TRY_VOID(writing.commit());
@@ -122,7 +127,8 @@ Result<void> ChunkRoom::give_back(const ChunkOwner& owner, const std::vector<Chu
 }
 
 /// The row of an object says again what its file takes; the places are no longer pending.
-Result<void> ChunkRoom::settle_object(const ChunkOwner& owner, const std::vector<ChunkKey>& places) {
+Result<void> ChunkRoom::settle_object(const ChunkOwner& owner,
+                                      const std::vector<ChunkKey>& places) {
   HFD_TRY(auto writing, tables_.begin_write());
   for (const ChunkKey& place : places) {
     HFD_TRY_VOID(remove_pending(writing, place));
@@ -133,7 +139,8 @@ Result<void> ChunkRoom::settle_object(const ChunkOwner& owner, const std::vector
     HFD_TRY_VOID(remove_object(writing, owner));
   } else {
     HFD_TRY(const auto row, find_object(writing, owner));
-    HFD_TRY_VOID(put_object(writing, owner, {allocated_bytes(files_.path(owner)), row ? row->last_use : 0}));
+    HFD_TRY_VOID(
+        put_object(writing, owner, {allocated_bytes(files_.path(owner)), row ? row->last_use : 0}));
   }
   return writing.commit();
 }
@@ -149,7 +156,8 @@ Result<void> ChunkRoom::reconcile() {
     HFD_TRY(const auto row, find_object(writing, owner));
     if (files.count(owner) == 0) {
       HFD_TRY_VOID(retire_object(writing, owner));
-    } else if (const std::uint64_t bytes = allocated_bytes(files_.path(owner)); row->allocated_bytes != bytes) {
+    } else if (const std::uint64_t bytes = allocated_bytes(files_.path(owner));
+               row->allocated_bytes != bytes) {
       HFD_TRY_VOID(put_object(writing, owner, {bytes, row->last_use}));
     }
   }

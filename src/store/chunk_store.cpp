@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading takes no lock but a short in-memory one: look at the row, read the bytes, look at the row again. A
-// chunk's row goes before its place on disk does, and each write gives it another generation, so a
-// second look at an unchanged row proves that the bytes in between were the right ones, whatever other
-// threads and processes did meanwhile.
+// Reading takes no lock but a short in-memory one: look at the row, read the bytes, look at the row
+// again. A chunk's row goes before its place on disk does, and each write gives it another
+// generation, so a second look at an unchanged row proves that the bytes in between were the right
+// ones, whatever other threads and processes did meanwhile.
 //
-// Writing and evicting hold the lock of the folder (flock, plus a mutex for the threads of this process)
-// across their disk I/O. This is meant: it makes "room first, then bytes" one step for all daemons. Readers
-// never wait for it; a writer that does not get it in time leaves the chunk uncached.
+// Writing and evicting hold the lock of the folder (flock, plus a mutex for the threads of this
+// process) across their disk I/O. This is meant: it makes "room first, then bytes" one step for all
+// daemons. Readers never wait for it; a writer that does not get it in time leaves the chunk
+// uncached.
 #include "store/chunk_store.hpp"
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -23,6 +20,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
@@ -33,8 +34,10 @@
 namespace hfd::store {
 namespace {
 
-constexpr std::uint64_t chunk_index_max = (std::uint64_t{1} << 62U) / chunk_bytes;  // offsets stay positive
-/// Verified chunks that are remembered, about 80 bytes each; past that all are forgotten and hashed again.
+constexpr std::uint64_t chunk_index_max =
+    (std::uint64_t{1} << 62U) / chunk_bytes;  // offsets stay positive
+/// Verified chunks that are remembered, about 80 bytes each; past that all are forgotten and hashed
+/// again.
 constexpr std::size_t verified_max = 128U << 10U;
 /// Uses that are remembered before they are written to the index.
 constexpr std::size_t uses_max = 256;
@@ -133,15 +136,19 @@ class LocalChunkStore final : public ChunkStore {
   DataFiles files_;
   std::unique_ptr<ChunkRoom> room_;
 
-  base::Mutex writer_mutex_;  // before memory_mutex_; held across disk I/O, see the top of this file
+  base::Mutex
+      writer_mutex_;  // before memory_mutex_; held across disk I/O, see the top of this file
 
   base::Mutex memory_mutex_;  // a leaf
-  std::unordered_map<ChunkKey, std::uint64_t, KeyHash, KeyEqual> verified_ HFD_GUARDED_BY(memory_mutex_);
+  std::unordered_map<ChunkKey, std::uint64_t, KeyHash, KeyEqual> verified_
+      HFD_GUARDED_BY(memory_mutex_);
   std::unordered_map<ChunkOwner, std::uint64_t, OwnerHash> uses_ HFD_GUARDED_BY(memory_mutex_);
-  base::SteadyClock::time_point uses_flushed_ HFD_GUARDED_BY(memory_mutex_) = base::SteadyClock::now();
+  base::SteadyClock::time_point uses_flushed_ HFD_GUARDED_BY(memory_mutex_) =
+      base::SteadyClock::now();
 };
 
-// --- opening -----------------------------------------------------------------------------------------
+// --- opening
+// -----------------------------------------------------------------------------------------
 
 Result<void> LocalChunkStore::open() {
   HFD_TRY_VOID(base::make_folders(options_.folder, 0700));
@@ -184,7 +191,8 @@ Result<void> LocalChunkStore::open_index() {
   return {};
 }
 
-// --- reading -----------------------------------------------------------------------------------------
+// --- reading
+// -----------------------------------------------------------------------------------------
 
 Result<std::optional<ChunkRow>> LocalChunkStore::find(const ChunkKey& key) const {
   HFD_TRY(const auto reading, tables_->begin_read());
@@ -250,8 +258,8 @@ void LocalChunkStore::flush_uses() {
 }
 
 /// One look at the bytes. The row is looked at again afterwards: `changed` when it is another one.
-LocalChunkStore::Attempt LocalChunkStore::try_read(const ChunkKey& key, const ChunkRow& row, ByteRange range,
-                                                   base::ByteSpan out) {
+LocalChunkStore::Attempt LocalChunkStore::try_read(const ChunkKey& key, const ChunkRow& row,
+                                                   ByteRange range, base::ByteSpan out) {
   const std::uint64_t at = key.index * chunk_bytes;
   const bool verified = is_verified(key, row.generation);
   const bool whole = range.size == row.bytes;
@@ -300,7 +308,8 @@ Result<bool> LocalChunkStore::read(const ChunkKey& key, ByteRange range, base::B
       break;
     }
     if (attempt == Attempt::bad) {
-      files_.forget(key.owner);  // perhaps the file was made anew by another process since we opened it
+      files_.forget(
+          key.owner);  // perhaps the file was made anew by another process since we opened it
       reopened = true;
     }
   }
@@ -308,7 +317,8 @@ Result<bool> LocalChunkStore::read(const ChunkKey& key, ByteRange range, base::B
   return false;
 }
 
-// --- writing -----------------------------------------------------------------------------------------
+// --- writing
+// -----------------------------------------------------------------------------------------
 
 Result<void> LocalChunkStore::write(const ChunkKey& key, base::ByteView bytes) {
   if (bytes.size() > chunk_bytes || key.index > chunk_index_max) {
@@ -321,7 +331,8 @@ Result<void> LocalChunkStore::write(const ChunkKey& key, base::ByteView bytes) {
   if (!stored.ok() || !*stored) {
     const std::uint64_t count = ++counters_.refused;
     if (!stored.ok() && std::has_single_bit(count)) {  // a full disk would fill the log too
-      base::log(base::LogLevel::warning, "not cached: " + stored.error().message + ": " + stored.error().object);
+      base::log(base::LogLevel::warning,
+                "not cached: " + stored.error().message + ": " + stored.error().object);
     }
   }
   return {};
@@ -347,7 +358,8 @@ Result<bool> LocalChunkStore::write_locked(const ChunkKey& key, base::ByteView b
   }
   {
     HFD_TRY(auto writing, tables_->begin_write());
-    HFD_TRY_VOID(retire_chunk(writing, key));  // before the bytes: a crash leaves no place that nobody counts
+    HFD_TRY_VOID(retire_chunk(
+        writing, key));  // before the bytes: a crash leaves no place that nobody counts
     HFD_TRY_VOID(writing.commit());
   }
   auto done = files_.write(key, bytes);
@@ -368,15 +380,17 @@ Result<void> LocalChunkStore::finish_write(const ChunkKey& key, const ChunkRow& 
   numbered.generation = state.next_generation++;
   HFD_TRY_VOID(put_state(writing, state));
   HFD_TRY_VOID(put_chunk(writing, key, numbered));
-  HFD_TRY_VOID(put_object(writing, key.owner, {allocated_bytes(files_.path(key.owner)), microseconds_now()}));
+  HFD_TRY_VOID(put_object(writing, key.owner,
+                          {allocated_bytes(files_.path(key.owner)), microseconds_now()}));
   HFD_TRY_VOID(remove_pending(writing, key));
   return writing.commit();
 }
 
-// --- dropping ----------------------------------------------------------------------------------------
+// --- dropping
+// ----------------------------------------------------------------------------------------
 
-/// With a generation: only if it is still that one. Best effort: the row goes even when its place cannot
-/// be given back now.
+/// With a generation: only if it is still that one. Best effort: the row goes even when its place
+/// cannot be given back now.
 void LocalChunkStore::remove(const ChunkKey& key, std::optional<std::uint64_t> generation) {
   const auto done = [&]() -> Result<void> {
     base::Lock lock(writer_mutex_);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local cache of remote bytes: chunks of objects (and of upstream files), each verified before it
-// is served. Bytes stand in one sparse data file an object; what is there stands in an LMDB index.
-// Several daemons may share one cache folder. Holds nothing that cannot be fetched again: losing it
-// costs time only. The cap is enforced BEFORE bytes are written: room is made first, by punching
-// out the chunks of the object that was used longest ago. Knows no domain words.
+// The local cache of remote bytes: chunks of objects (and of upstream files), each verified before
+// it is served. Bytes stand in one sparse data file an object; what is there stands in an LMDB
+// index. Several daemons may share one cache folder. Holds nothing that cannot be fetched again:
+// losing it costs time only. The cap is enforced BEFORE bytes are written: room is made first, by
+// punching out the chunks of the object that was used longest ago. Knows no domain words.
 #pragma once
 
 #include <array>
@@ -13,9 +13,10 @@
 #include <optional>
 #include <string>
 
+#include "hfdeltafs/types.hpp"
+
 #include "base/bytes.hpp"
 #include "base/file.hpp"
-#include "hfdeltafs/types.hpp"
 
 namespace hfd::store {
 
@@ -33,16 +34,18 @@ struct ChunkKey {
 
 struct CacheOptions {
   std::string folder;
-  std::uint64_t bytes_max = 10ULL << 30U;  ///< cap on allocated blocks of the whole folder, index included
+  std::uint64_t bytes_max =
+      10ULL << 30U;       ///< cap on allocated blocks of the whole folder, index included
   bool may_punch = true;  ///< for tests: false acts like a file system without holes
 };
 
 struct CacheCounters {
   std::atomic<std::uint64_t> hits{0};
   std::atomic<std::uint64_t> misses{0};
-  std::atomic<std::uint64_t> bad{0};        ///< chunks on disk that failed their hash; dropped
+  std::atomic<std::uint64_t> bad{0};  ///< chunks on disk that failed their hash; dropped
   std::atomic<std::uint64_t> evicted{0};
-  std::atomic<std::uint64_t> refused{0};    ///< not stored: no room on disk or under the cap, or the disk failed
+  std::atomic<std::uint64_t> refused{
+      0};  ///< not stored: no room on disk or under the cap, or the disk failed
 };
 
 class ChunkStore {
@@ -59,8 +62,9 @@ class ChunkStore {
   virtual Result<bool> read(const ChunkKey& key, ByteRange range, base::ByteSpan out) = 0;
   /// True when read() would probably find it; cheap.
   virtual bool contains(const ChunkKey& key) = 0;
-  /// Stores a chunk (at most chunk_bytes; shorter only at the end of an object). Best effort: a full
-  /// disk or cap is counted, not an error. Bytes must have been verified by the caller as far as it can.
+  /// Stores a chunk (at most chunk_bytes; shorter only at the end of an object). Best effort: a
+  /// full disk or cap is counted, not an error. Bytes must have been verified by the caller as far
+  /// as it can.
   virtual Result<void> write(const ChunkKey& key, base::ByteView bytes) = 0;
   /// Forgets one chunk or a whole object (bytes turned out wrong).
   virtual void drop(const ChunkKey& key) = 0;

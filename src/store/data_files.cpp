@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/data_files.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
 
 namespace hfd::store {
 namespace {
 
 constexpr std::size_t open_most = 256;
 constexpr std::size_t open_least = 8;
-constexpr std::uint64_t stat_block_bytes = 512;  // what st_blocks counts, whatever the file system's own block
+constexpr std::uint64_t stat_block_bytes =
+    512;  // what st_blocks counts, whatever the file system's own block
 
-/// A quarter of what the process may have open, so that a low `ulimit -n` still leaves room for the mount.
+/// A quarter of what the process may have open, so that a low `ulimit -n` still leaves room for the
+/// mount.
 std::size_t open_files_max() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
@@ -61,9 +63,9 @@ DataFiles::SharedFd DataFiles::keep(const ChunkOwner& owner, base::Fd fd) {
   SharedFd closing;  // closed after the lock is gone
   base::Lock lock(mutex_);
   if (kept_.size() >= open_max_) {
-    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
-      return a.second.last_use < b.second.last_use;
-    });
+    const auto oldest = std::min_element(
+        kept_.begin(), kept_.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
     closing = std::move(oldest->second.fd);
     kept_.erase(oldest);
   }
@@ -120,7 +122,8 @@ Result<void> DataFiles::punch(const ChunkKey& key) {
   if (!fd.ok()) {
     return fd.error().code == ErrorCode::not_found ? Result<void>() : fd.error();
   }
-  if (::fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(key.index * chunk_bytes),
+  if (::fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(key.index * chunk_bytes),
                   static_cast<off_t>(chunk_bytes)) != 0) {
     const int number = errno;
     Error error = base::os_error(number, "cannot make a hole", path(key.owner));

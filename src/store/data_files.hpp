@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sparse data files of the cache, one an object: <folder>/data/<first two hex>/<64 hex>, chunk i at
-// offset i * chunk_bytes. Keeps a bounded number of them open. Knows nothing of what is valid in them:
-// that is the index. Used by chunk_store.cpp and chunk_room.cpp only. Thread-safe; changes of files happen
-// under the folder's lock only.
+// The sparse data files of the cache, one an object: <folder>/data/<first two hex>/<64 hex>, chunk
+// i at offset i * chunk_bytes. Keeps a bounded number of them open. Knows nothing of what is valid
+// in them: that is the index. Used by chunk_store.cpp and chunk_room.cpp only. Thread-safe; changes
+// of files happen under the folder's lock only.
 #pragma once
 
 #include <memory>
@@ -37,8 +37,8 @@ class DataFiles {
   Result<SharedFd> open_to_read(const ChunkOwner& owner);
   /// Makes the file when needed; never one that another process has unlinked.
   Result<SharedFd> open_to_write(const ChunkOwner& owner);
-  /// Writes a chunk at its place. Blocks are allocated first, so that a full disk shows as an error here
-  /// and the size on disk is final afterwards.
+  /// Writes a chunk at its place. Blocks are allocated first, so that a full disk shows as an error
+  /// here and the size on disk is final afterwards.
   Result<void> write(const ChunkKey& key, base::ByteView bytes);
   /// Gives the blocks of a chunk back; `unsupported` when the file system cannot. No file is fine.
   Result<void> punch(const ChunkKey& key);

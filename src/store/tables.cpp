@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // LMDB lives here and nowhere else.
 //
-// Flags: MDB_NOSYNC, because a commit then costs no disk flush (tens of microseconds; MDB_NOMETASYNC flushes
-// data pages at each commit, milliseconds on a disk, for every create and rename). What that gives up,
-// safety of the newest pages at power loss, tables_state.hpp gives back for the synced moment.
-// No MDB_WRITEMAP: dirty pages are private memory until commit writes them with pwrite, so a stray
-// write cannot damage the file and a full disk is an error value and not a SIGBUS.
-// MDB_NOTLS: reader slots belong to transactions, not to threads; they are pooled below.
+// Flags: MDB_NOSYNC, because a commit then costs no disk flush (tens of microseconds;
+// MDB_NOMETASYNC flushes data pages at each commit, milliseconds on a disk, for every create and
+// rename). What that gives up, safety of the newest pages at power loss, tables_state.hpp gives
+// back for the synced moment. No MDB_WRITEMAP: dirty pages are private memory until commit writes
+// them with pwrite, so a stray write cannot damage the file and a full disk is an error value and
+// not a SIGBUS. MDB_NOTLS: reader slots belong to transactions, not to threads; they are pooled
+// below.
 #include "store/tables.hpp"
-
-#include <fcntl.h>
-#include <lmdb.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +17,12 @@
 #include <map>
 #include <thread>
 #include <utility>
+
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -34,13 +35,15 @@
 namespace hfd::store {
 namespace {
 
-constexpr unsigned readers_max = 510;         // slots of 64 bytes in lock.mdb, shared by all processes
+constexpr unsigned readers_max = 510;  // slots of 64 bytes in lock.mdb, shared by all processes
 constexpr std::size_t idle_readers_max = 32;  // parked read transactions; more are ended
 constexpr std::size_t key_bytes_max = 500;
-/// keeps_synced only: a thread syncs what was committed this long ago at most, as ext4 does for its own.
+/// keeps_synced only: a thread syncs what was committed this long ago at most, as ext4 does for its
+/// own.
 constexpr std::chrono::seconds sync_age_max{5};
-/// The parked reader keeps LMDB from reusing pages, so the file grows until the next sync: growth that
-/// wakes the thread, and growth at which a commit waits for a sync (a disk slower than its writers).
+/// The parked reader keeps LMDB from reusing pages, so the file grows until the next sync: growth
+/// that wakes the thread, and growth at which a commit waits for a sync (a disk slower than its
+/// writers).
 constexpr std::size_t growth_pages_soft = 2048;   // 8 MiB
 constexpr std::size_t growth_pages_hard = 16384;  // 64 MiB
 
@@ -66,9 +69,12 @@ Error lmdb_error(int number, std::string_view doing) {
 
 MDB_val to_val(base::ByteView bytes) {
   // LMDB takes keys and values as non-const and does not write to them.
-  return {bytes.size(), const_cast<std::byte*>(bytes.data())};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  return {bytes.size(),
+          const_cast<std::byte*>(bytes.data())};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
-base::ByteView to_view(const MDB_val& val) { return {static_cast<const std::byte*>(val.mv_data), val.mv_size}; }
+base::ByteView to_view(const MDB_val& val) {
+  return {static_cast<const std::byte*>(val.mv_data), val.mv_size};
+}
 
 }  // namespace
 
@@ -96,7 +102,8 @@ class Environment {
 
  private:
   explicit Environment(const TablesOptions& options)
-      : names_(options.names), keeps_(options.power_loss == PowerLoss::keeps_synced),
+      : names_(options.names),
+        keeps_(options.power_loss == PowerLoss::keeps_synced),
         file_(options.folder + "/data.mdb") {}
   Result<void> recover(const TablesOptions& options);
   Result<void> open_file(const TablesOptions& options);
@@ -118,8 +125,9 @@ class Environment {
 
   base::Mutex readers_mutex_;
   std::vector<MDB_txn*> idle_readers_ HFD_GUARDED_BY(readers_mutex_);
-  /// Held across a sync on purpose (the one exception to "no lock across I/O" here): syncs of several
-  /// threads join, the second finds its commits already on disk. Only callers of sync() wait for it.
+  /// Held across a sync on purpose (the one exception to "no lock across I/O" here): syncs of
+  /// several threads join, the second finds its commits already on disk. Only callers of sync()
+  /// wait for it.
   base::Mutex sync_mutex_;
   MDB_txn* kept_ HFD_GUARDED_BY(sync_mutex_) = nullptr;
   std::size_t synced_transaction_ HFD_GUARDED_BY(sync_mutex_) = 0;
@@ -169,7 +177,8 @@ Result<void> Environment::recover(const TablesOptions& options) {
   if (state_->power_was_lost() || options.assume_power_loss) {
     const base::ByteView pages = state_->saved_pages();
     if (!keeps_ || pages.empty()) {
-      return Error{ErrorCode::corrupt, "the machine went down while the tables were in use", options.folder};
+      return Error{ErrorCode::corrupt, "the machine went down while the tables were in use",
+                   options.folder};
     }
     HFD_TRY(const base::Fd fd, base::open_file(file_, O_RDWR));
     HFD_TRY_VOID(base::write_exactly(fd, 0, pages, file_));
@@ -177,7 +186,8 @@ Result<void> Environment::recover(const TablesOptions& options) {
       return base::os_error(errno, "cannot sync", file_);
     }
     went_back_ = true;
-    base::log(base::LogLevel::warning, "the machine went down: going on from the last synced state of " + file_);
+    base::log(base::LogLevel::warning,
+              "the machine went down: going on from the last synced state of " + file_);
   }
   return check_tables_file(file_);
 }
@@ -318,7 +328,8 @@ Result<void> Environment::commit(MDB_txn* transaction) {
 bool Environment::disk_is_full() const {
   struct statvfs status {};
   constexpr std::uint64_t nearly_nothing = 1U << 20U;
-  return ::statvfs(file_.c_str(), &status) == 0 && status.f_bavail * status.f_frsize < nearly_nothing;
+  return ::statvfs(file_.c_str(), &status) == 0 &&
+         status.f_bavail * status.f_frsize < nearly_nothing;
 }
 
 void Environment::run_syncer() {
@@ -357,9 +368,9 @@ Result<void> Environment::keep_this_moment() {
   base::Bytes pages;
   MDB_txn* reader = nullptr;
   if (keeps_) {
-    // The write transaction only holds off commits while the meta pages are copied and a reader is parked
-    // on them; it writes nothing. The flush happens after it, with writers going on.
-    HFD_TRY(MDB_txn * const writer, begin_write());
+    // The write transaction only holds off commits while the meta pages are copied and a reader is
+    // parked on them; it writes nothing. The flush happens after it, with writers going on.
+    HFD_TRY(MDB_txn* const writer, begin_write());
     auto read = meta_pages();
     const int bad = read.ok() ? mdb_txn_begin(env_, nullptr, MDB_RDONLY, &reader) : 0;
     mdb_txn_abort(writer);
@@ -409,8 +420,8 @@ Result<void> Environment::sync() {
 
 namespace {
 
-/// LMDB forbids two environments on one file in one process (its fcntl locks belong to the process), so
-/// this is a fact about the process and must be a global: folder -> environment.
+/// LMDB forbids two environments on one file in one process (its fcntl locks belong to the
+/// process), so this is a fact about the process and must be a global: folder -> environment.
 struct Registry {
   base::Mutex mutex;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<Environment>> open HFD_GUARDED_BY(mutex);
@@ -432,7 +443,8 @@ Result<std::unique_ptr<Tables>> Tables::open(const TablesOptions& options) {
   auto& known = registry().open[{status.st_dev, status.st_ino}];
   if (auto environment = known.lock()) {
     if (environment->names() != options.names) {
-      return Error{ErrorCode::invalid_argument, "these tables are open under other names", options.folder};
+      return Error{ErrorCode::invalid_argument, "these tables are open under other names",
+                   options.folder};
     }
     return std::unique_ptr<Tables>(new Tables(std::move(environment)));
   }
@@ -456,7 +468,8 @@ struct Transaction::State {
   MDB_txn* transaction;
   bool writes;
 
-  State(Environment& owner, MDB_txn* txn, bool write) : environment(owner), transaction(txn), writes(write) {}
+  State(Environment& owner, MDB_txn* txn, bool write)
+      : environment(owner), transaction(txn), writes(write) {}
   ~State() {
     if (transaction == nullptr) {
       return;
@@ -477,12 +490,12 @@ Transaction::Transaction(Transaction&&) noexcept = default;
 Transaction& Transaction::operator=(Transaction&&) noexcept = default;
 
 Result<Transaction> Tables::begin_read() const {
-  HFD_TRY(MDB_txn * const transaction, environment_->begin_read());
+  HFD_TRY(MDB_txn* const transaction, environment_->begin_read());
   return Transaction(std::make_unique<Transaction::State>(*environment_, transaction, false));
 }
 
 Result<Transaction> Tables::begin_write() {
-  HFD_TRY(MDB_txn * const transaction, environment_->begin_write());
+  HFD_TRY(MDB_txn* const transaction, environment_->begin_write());
   return Transaction(std::make_unique<Transaction::State>(*environment_, transaction, true));
 }
 
@@ -511,7 +524,9 @@ Result<void> Transaction::put(unsigned table, base::ByteView key, base::ByteView
   }
   MDB_val wanted = to_val(key);
   MDB_val stored = to_val(value);
-  if (const int bad = mdb_put(state_->transaction, state_->environment.table(table), &wanted, &stored, 0); bad != 0) {
+  if (const int bad =
+          mdb_put(state_->transaction, state_->environment.table(table), &wanted, &stored, 0);
+      bad != 0) {
     return lmdb_error(bad, "cannot write a row");
   }
   return {};
@@ -527,11 +542,14 @@ Result<void> Transaction::remove(unsigned table, base::ByteView key) {
   return {};
 }
 
-Result<void> Transaction::scan(unsigned table, base::ByteView from,
-                               const std::function<bool(base::ByteView, base::ByteView)>& row) const {
+Result<void> Transaction::scan(
+    unsigned table, base::ByteView from,
+    const std::function<bool(base::ByteView, base::ByteView)>& row) const {
   HFD_CHECK(state_->transaction != nullptr);
   MDB_cursor* opened = nullptr;
-  if (const int bad = mdb_cursor_open(state_->transaction, state_->environment.table(table), &opened); bad != 0) {
+  if (const int bad =
+          mdb_cursor_open(state_->transaction, state_->environment.table(table), &opened);
+      bad != 0) {
     return lmdb_error(bad, "cannot scan");
   }
   const std::unique_ptr<MDB_cursor, decltype(&mdb_cursor_close)> cursor(opened, &mdb_cursor_close);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small transactional key-value tables on LMDB: what the cache index and the staging journal are
-// built on. Keys and values are bytes; keys sort bytewise and are at most 500 bytes. One writer at a
-// time (a transaction is short and does no I/O of its own); readers never wait. Knows no domain words.
+// built on. Keys and values are bytes; keys sort bytewise and are at most 500 bytes. One writer at
+// a time (a transaction is short and does no I/O of its own); readers never wait. Knows no domain
+// words.
 //
 // A process must not fork() while it has tables open (LMDB's locks belong to the process): the
-// daemon forks first. Opening one folder twice in a process is fine, the handles share one environment.
+// daemon forks first. Opening one folder twice in a process is fine, the handles share one
+// environment.
 #pragma once
 
 #include <functional>
@@ -13,8 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.hpp"
 #include "hfdeltafs/result.hpp"
+
+#include "base/bytes.hpp"
 
 namespace hfd::store {
 
@@ -47,20 +50,23 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
-/// What must be there again after the machine lost power (a killed process loses nothing either way).
+/// What must be there again after the machine lost power (a killed process loses nothing either
+/// way).
 enum class PowerLoss {
-  /// Nothing: open() then says `corrupt`, so that the owner starts anew. For what can be fetched again.
+  /// Nothing: open() then says `corrupt`, so that the owner starts anew. For what can be fetched
+  /// again.
   forgets_all,
-  /// The state of the last sync(), which also happens by itself every few seconds. Only one process at a time may have such tables open.
+  /// The state of the last sync(), which also happens by itself every few seconds. Only one process
+  /// at a time may have such tables open.
   keeps_synced,
 };
 
 struct TablesOptions {
-  std::string folder;                    ///< made when missing; holds data.mdb, lock.mdb and state
-  std::vector<std::string> names;        ///< tables; Transaction speaks of them by position
-  std::size_t map_bytes_max = 1U << 30U; ///< room for growth (address space, not disk)
+  std::string folder;                     ///< made when missing; holds data.mdb, lock.mdb and state
+  std::vector<std::string> names;         ///< tables; Transaction speaks of them by position
+  std::size_t map_bytes_max = 1U << 30U;  ///< room for growth (address space, not disk)
   PowerLoss power_loss = PowerLoss::forgets_all;
-  bool assume_power_loss = false;        ///< for tests: behave as if the machine had gone down since
+  bool assume_power_loss = false;  ///< for tests: behave as if the machine had gone down since
 };
 
 class Tables {

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout is that of LMDB 0.9 (mdb.c: MDB_page, MDB_node, MDB_db, MDB_meta), 64-bit, little endian.
+// The layout is that of LMDB 0.9 (mdb.c: MDB_page, MDB_node, MDB_db, MDB_meta), 64-bit, little
+// endian.
 //
-//   page   0 8 page number   8 2 unused   10 2 flags   12 2 lower   14 2 upper   16 … node offsets (2 each)
+//   page   0 8 page number   8 2 unused   10 2 flags   12 2 lower   14 2 upper   16 … node offsets
+//   (2 each)
 //          (overflow pages: 12 4 count of pages)
-//   node   0 4 data size or low 32 bits of a page number   4 2 flags or its high bits   6 2 key size   8 … key, data
-//   db     0 4 pad  4 2 flags  6 2 depth  8 8 branch pages  16 8 leaf pages  24 8 overflow pages  32 8 entries  40 8 root
-//   meta   0 4 magic  4 4 version  8 8 address  16 8 map bytes  24 48 free db  72 48 main db  120 8 last page  128 8 txn
+//   node   0 4 data size or low 32 bits of a page number   4 2 flags or its high bits   6 2 key
+//   size   8 … key, data db     0 4 pad  4 2 flags  6 2 depth  8 8 branch pages  16 8 leaf pages 24
+//   8 overflow pages  32 8 entries  40 8 root meta   0 4 magic  4 4 version  8 8 address  16 8 map
+//   bytes  24 48 free db  72 48 main db  120 8 last page  128 8 txn
 #include "store/tables_check.hpp"
-
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <string_view>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/bytes.hpp"
 #include "base/file.hpp"
@@ -36,7 +39,9 @@ constexpr std::uint64_t no_page = ~std::uint64_t{0};
 constexpr int depth_max = 32;  // LMDB's CURSOR_STACK
 constexpr std::uint64_t file_bytes_max = 8ULL << 30U;
 
-Error damaged(std::string_view why) { return Error{ErrorCode::corrupt, "damaged tables: " + std::string(why)}; }
+Error damaged(std::string_view why) {
+  return Error{ErrorCode::corrupt, "damaged tables: " + std::string(why)};
+}
 
 struct Db {
   std::uint16_t flags = 0;
@@ -57,8 +62,13 @@ struct Node {
 
 class Walk {
  public:
-  Walk(const base::Fd& fd, std::size_t page_bytes, std::uint64_t last_page, std::uint64_t file_pages)
-      : fd_(fd), page_bytes_(page_bytes), last_page_(last_page), file_pages_(file_pages), seen_(last_page + 1) {}
+  Walk(const base::Fd& fd, std::size_t page_bytes, std::uint64_t last_page,
+       std::uint64_t file_pages)
+      : fd_(fd),
+        page_bytes_(page_bytes),
+        last_page_(last_page),
+        file_pages_(file_pages),
+        seen_(last_page + 1) {}
 
   /// `free_list` trees have 8-byte integer keys and lists of page numbers as values.
   Result<void> tree(const Db& db, bool free_list) {
@@ -102,7 +112,8 @@ class Walk {
     const auto lower = base::load_le<std::uint16_t>(bytes.data() + 12);
     const auto upper = base::load_le<std::uint16_t>(bytes.data() + 14);
     const bool leaf = depth == 1;
-    if (base::load_le<std::uint64_t>(bytes.data()) != number || flags != (leaf ? flag_leaf : flag_branch)) {
+    if (base::load_le<std::uint64_t>(bytes.data()) != number ||
+        flags != (leaf ? flag_leaf : flag_branch)) {
       return damaged("header of a page");
     }
     if (lower < page_header_bytes || lower > upper || upper > page_bytes_ || lower % 2 != 0) {
@@ -115,11 +126,13 @@ class Walk {
     return nodes(bytes, count, upper, depth, free_list);
   }
 
-  Result<void> nodes(const base::Bytes& bytes, std::size_t count, std::size_t upper, int depth, bool free_list) {
+  Result<void> nodes(const base::Bytes& bytes, std::size_t count, std::size_t upper, int depth,
+                     bool free_list) {
     base::ByteView before;
     for (std::size_t i = 0; i < count; ++i) {
       HFD_TRY(const Node node, node_at(bytes, i, upper));
-      if (free_list ? !integer_key(node, depth, i) : (i > (depth == 1 ? 0U : 1U) && !ascending(before, node.key))) {
+      if (free_list ? !integer_key(node, depth, i)
+                    : (i > (depth == 1 ? 0U : 1U) && !ascending(before, node.key))) {
         return damaged("order of keys");
       }
       before = node.key;
@@ -154,7 +167,9 @@ class Walk {
   static bool integer_key(const Node& node, int depth, std::size_t i) {
     return node.key.size() == 8 || (depth > 1 && i == 0);
   }
-  static bool ascending(base::ByteView a, base::ByteView b) { return base::as_text(a) < base::as_text(b); }
+  static bool ascending(base::ByteView a, base::ByteView b) {
+    return base::as_text(a) < base::as_text(b);
+  }
 
   Result<void> leaf_value(const base::Bytes& bytes, const Node& node, bool free_list) {
     if ((node.flags & ~(node_big | node_table)) != 0) {
@@ -196,7 +211,8 @@ class Walk {
     for (std::uint64_t i = 0; i < count; ++i) {
       HFD_TRY_VOID(claim(first + i));
     }
-    return free_list ? free_pages(base::ByteView(value).subspan(page_header_bytes)) : Result<void>();
+    return free_list ? free_pages(base::ByteView(value).subspan(page_header_bytes))
+                     : Result<void>();
   }
 
   Result<void> free_pages(base::ByteView list) {
@@ -258,13 +274,15 @@ Result<void> check_tables_file(const std::string& file) {
   HFD_TRY(const Meta first, load_meta(head));
   // The page size is what the meta page says in the free table's pad field.
   const std::size_t page_bytes = first.page_bytes;
-  if (page_bytes < 512 || page_bytes > (64U << 10U) || (page_bytes & (page_bytes - 1)) != 0 || size < 2 * page_bytes) {
+  if (page_bytes < 512 || page_bytes > (64U << 10U) || (page_bytes & (page_bytes - 1)) != 0 ||
+      size < 2 * page_bytes) {
     return damaged("page size");
   }
   HFD_TRY_VOID(base::read_exactly(fd, page_bytes, head, file));
   HFD_TRY(const Meta second, load_meta(head));
   const Meta& meta = second.transaction > first.transaction ? second : first;
-  if (second.page_bytes != first.page_bytes || meta.last_page < 1 || meta.last_page > file_bytes_max / page_bytes) {
+  if (second.page_bytes != first.page_bytes || meta.last_page < 1 ||
+      meta.last_page > file_bytes_max / page_bytes) {
     return damaged("last page");
   }
   Walk walk(fd, page_bytes, meta.last_page, size / page_bytes);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/tables_state.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/hash.hpp"
 
@@ -22,15 +22,16 @@ constexpr std::size_t page_bytes_max = 32U << 10U;  // LMDB's own limit
 constexpr std::size_t slot_bytes = 128U << 10U;     // sparse: two pages of the largest size fit
 constexpr std::uint32_t flag_closed_well = 1;
 
-/// The kernel's name for this run of the machine. An empty one (no /proc) never equals a recorded one,
-/// so the tables go back to the synced state: the safe side.
+/// The kernel's name for this run of the machine. An empty one (no /proc) never equals a recorded
+/// one, so the tables go back to the synced state: the safe side.
 std::string present_boot() {
   const auto fd = base::open_file("/proc/sys/kernel/random/boot_id", O_RDONLY);
   if (!fd.ok()) {
     return {};
   }
   std::string text(boot_bytes, '\0');
-  const auto read = base::read_up_to(*fd, 0, std::as_writable_bytes(std::span(text.data(), text.size())), "boot_id");
+  const auto read = base::read_up_to(
+      *fd, 0, std::as_writable_bytes(std::span(text.data(), text.size())), "boot_id");
   return read.ok() && *read == boot_bytes ? text : std::string();
 }
 
@@ -58,7 +59,8 @@ base::Bytes encode_slot(const Slot& slot) {
 
 /// Nothing when the slot was never written or a crash tore it: the other one counts then.
 std::optional<Slot> decode_slot(base::ByteView bytes) {
-  if (bytes.size() < header_bytes + hash_bytes || base::as_text(bytes.first(magic.size())) != magic) {
+  if (bytes.size() < header_bytes + hash_bytes ||
+      base::as_text(bytes.first(magic.size())) != magic) {
     return std::nullopt;
   }
   const std::size_t page = base::load_le<std::uint32_t>(bytes.data() + 56);
@@ -86,7 +88,8 @@ Result<std::unique_ptr<TablesState>> TablesState::open(const std::string& folder
   std::unique_ptr<TablesState> state(new TablesState(std::move(fd), std::move(name)));
   if (::flock(state->fd_.get(), LOCK_EX | LOCK_NB) == 0) {
     state->first_ = true;
-  } else if (::flock(state->fd_.get(), LOCK_SH) != 0) {  // waits only for another one's open() or close
+  } else if (::flock(state->fd_.get(), LOCK_SH) !=
+             0) {  // waits only for another one's open() or close
     return base::os_error(errno, "cannot lock", state->name_);
   }
   HFD_TRY_VOID(state->load());
@@ -116,7 +119,8 @@ bool TablesState::power_was_lost() const {
 Result<void> TablesState::record(base::ByteView pages, bool closed_well) {
   Slot slot{sequence_ + 1, present_boot(), closed_well, {}};
   base::append(slot.pages, pages);
-  HFD_TRY_VOID(base::write_exactly(fd_, (slot.sequence % 2) * slot_bytes, encode_slot(slot), name_));
+  HFD_TRY_VOID(
+      base::write_exactly(fd_, (slot.sequence % 2) * slot_bytes, encode_slot(slot), name_));
   if (::fdatasync(fd_.get()) != 0) {
     return base::os_error(errno, "cannot sync", name_);
   }

@@ -2,15 +2,17 @@
 // The small file beside an LMDB file that says whether it may be trusted after the machine went
 // down, and what its meta pages were at the last sync. Used by tables.cpp only.
 //
-// Why: commits are not synced, and a file system may write LMDB's meta page before the pages that it
-// points at, so after power loss the newest meta page can lead to garbage. Asking LMDB to sync each commit
-// (MDB_NOMETASYNC) costs a disk flush for each file operation. Instead a reader stays parked on the last
-// synced transaction, so LMDB reuses none of its pages, and a copy of the two meta pages of that moment is
-// kept here. After power loss the copy is put back and the tables are what they were at that sync.
+// Why: commits are not synced, and a file system may write LMDB's meta page before the pages that
+// it points at, so after power loss the newest meta page can lead to garbage. Asking LMDB to sync
+// each commit (MDB_NOMETASYNC) costs a disk flush for each file operation. Instead a reader stays
+// parked on the last synced transaction, so LMDB reuses none of its pages, and a copy of the two
+// meta pages of that moment is kept here. After power loss the copy is put back and the tables are
+// what they were at that sync.
 //
 // File: two slots of `slot_bytes`, written in turn; the valid one with the higher sequence counts.
-//   0  8  magic "hfdstat1"        8  8  sequence        16 36  boot id (text)     52  4  flags (1 = closed well)
-//   56 4  page bytes, 0 = none    60 4  zero            64  …  two meta pages      end-16  16  xxh3-128 of all before
+//   0  8  magic "hfdstat1"        8  8  sequence        16 36  boot id (text)     52  4  flags (1 =
+//   closed well) 56 4  page bytes, 0 = none    60 4  zero            64  …  two meta pages end-16
+//   16  xxh3-128 of all before
 #pragma once
 
 #include <memory>
@@ -23,8 +25,8 @@ namespace hfd::store {
 
 class TablesState {
  public:
-  /// Opens or makes <folder>/state and takes a shared lock on it. first() tells whether this process
-  /// was alone; the lock stays exclusive until settle() then.
+  /// Opens or makes <folder>/state and takes a shared lock on it. first() tells whether this
+  /// process was alone; the lock stays exclusive until settle() then.
   static Result<std::unique_ptr<TablesState>> open(const std::string& folder);
 
   bool first() const { return first_; }
@@ -41,7 +43,8 @@ class TablesState {
   bool become_last();
 
  private:
-  explicit TablesState(base::Fd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+  explicit TablesState(base::Fd fd, std::string name)
+      : fd_(std::move(fd)), name_(std::move(name)) {}
   Result<void> load();
 
   base::Fd fd_;

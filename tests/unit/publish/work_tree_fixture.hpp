@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of the work tree's tests: a staging folder that can be closed, killed and opened again, and
-// versions made of text.
+// Helpers of the work tree's tests: a staging folder that can be closed, killed and opened again,
+// and versions made of text.
 #pragma once
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "base/hash.hpp"
 #include "publish/work_tree.hpp"
@@ -27,7 +27,8 @@ inline lineage::FileEntry file_entry(const std::string& path, const std::string&
 }
 
 inline lineage::Version version_of(unsigned number, std::vector<lineage::FileEntry> files) {
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
   lineage::Version version;
   version.id = base::version_id(base::as_bytes("version " + std::to_string(number)));
   version.manifest.sequence = number;
@@ -36,7 +37,8 @@ inline lineage::Version version_of(unsigned number, std::vector<lineage::FileEnt
   return version;
 }
 
-inline lineage::Version version_of(unsigned number, const std::map<std::string, std::string>& texts) {
+inline lineage::Version version_of(unsigned number,
+                                   const std::map<std::string, std::string>& texts) {
   std::vector<lineage::FileEntry> files;
   for (const auto& [path, text] : texts) {
     files.push_back(file_entry(path, text));
@@ -91,7 +93,9 @@ class Staging {
     }
     return node;
   }
-  publish::NodeId folder(const std::string& path) const { return path.empty() ? publish::root_node : at(path).id; }
+  publish::NodeId folder(const std::string& path) const {
+    return path.empty() ? publish::root_node : at(path).id;
+  }
   static std::pair<std::string, std::string> split(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == path.npos ? std::pair<std::string, std::string>{"", path}
@@ -130,14 +134,17 @@ class Staging {
     const auto size = base::file_bytes(*fd, "data");
     REQUIRE(size.ok());
     std::string text(*size, '\0');
-    REQUIRE(base::read_exactly(*fd, 0, std::as_writable_bytes(std::span(text.data(), text.size())), "data").ok());
+    REQUIRE(base::read_exactly(*fd, 0, std::as_writable_bytes(std::span(text.data(), text.size())),
+                               "data")
+                .ok());
     return text;
   }
   Result<void> rename(const std::string& from, const std::string& to, bool is_open = false,
                       publish::RenameMode mode = publish::RenameMode::replace) {
     const auto [a, a_name] = split(from);
     const auto [b, b_name] = split(to);
-    return tree_->rename(folder(a), a_name, folder(b), b_name, mode, [&](publish::NodeId) { return is_open; });
+    return tree_->rename(folder(a), a_name, folder(b), b_name, mode,
+                         [&](publish::NodeId) { return is_open; });
   }
   Result<void> unlink(const std::string& path, bool is_open = false) {
     const auto [above, name] = split(path);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random operations on a work tree and on a plain map of paths; both must always say the same.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+
+#include <doctest/doctest.h>
 
 #include "work_tree_fixture.hpp"
 
@@ -84,7 +84,8 @@ class ModelTest {
 
   void create() {
     const std::string p = path();
-    const auto made = can_take(p) ? staging_->create_file(staging_.new_node(p)) : Result<Node>(Error{});
+    const auto made =
+        can_take(p) ? staging_->create_file(staging_.new_node(p)) : Result<Node>(Error{});
     REQUIRE(made.ok() == (can_take(p) && model_.count(p) == 0));
     if (made.ok()) {
       const std::string bytes = text();
@@ -212,7 +213,8 @@ class ModelTest {
   std::string text_of(const lineage::FileEntry& entry) const { return contents_.at(entry.sha256); }
 
   /// The rules of switch_to once more, on paths alone.
-  void follow_in_model(const std::vector<lineage::FileEntry>& before, const lineage::Version& next) {
+  void follow_in_model(const std::vector<lineage::FileEntry>& before,
+                       const lineage::Version& next) {
     std::set<std::string> emptied;
     for (const auto& b : before) {
       const auto* const a = find(next, b.path);
@@ -238,7 +240,8 @@ class ModelTest {
     }
   }
   void remove_in_model(const lineage::FileEntry& b, std::set<std::string>& emptied) {
-    for (std::string above = Staging::split(b.path).first; !above.empty(); above = Staging::split(above).first) {
+    for (std::string above = Staging::split(b.path).first; !above.empty();
+         above = Staging::split(above).first) {
       emptied.insert(above);
     }
     if (b.kind == lineage::FileEntry::Kind::folder) {
@@ -249,8 +252,8 @@ class ModelTest {
       model_.erase(b.path);
     }
   }
-  /// Published bytes that nobody touched here. The tree itself is asked for the place: the model does not
-  /// know whether equal text was written again.
+  /// Published bytes that nobody touched here. The tree itself is asked for the place: the model
+  /// does not know whether equal text was written again.
   bool is_as(const std::string& p, const lineage::FileEntry& entry) const {
     if (!is_file(p)) {
       return false;
@@ -259,7 +262,8 @@ class ModelTest {
     return node.place == Place::published && node.content == entry.sha256;
   }
   bool parents_are_free(const std::string& p) const {
-    for (std::string above = Staging::split(p).first; !above.empty(); above = Staging::split(above).first) {
+    for (std::string above = Staging::split(p).first; !above.empty();
+         above = Staging::split(above).first) {
       if (is_file(above)) {
         return false;
       }
@@ -267,12 +271,14 @@ class ModelTest {
     return true;
   }
   void add_in_model(const std::string& p, const std::string& bytes) {
-    for (std::string above = Staging::split(p).first; !above.empty(); above = Staging::split(above).first) {
+    for (std::string above = Staging::split(p).first; !above.empty();
+         above = Staging::split(above).first) {
       model_.try_emplace(above, Thing{true, {}});
     }
     model_[p] = {false, bytes};
   }
-  static const lineage::FileEntry* find_in(const std::vector<lineage::FileEntry>& files, const std::string& p) {
+  static const lineage::FileEntry* find_in(const std::vector<lineage::FileEntry>& files,
+                                           const std::string& p) {
     for (const auto& entry : files) {
       if (entry.path == p) {
         return &entry;
@@ -323,9 +329,11 @@ TEST_SUITE("publish/work_tree_model") {
   TEST_CASE("random operations leave the tree and a map of paths equal") {
     const char* const given_seed = std::getenv("HFD_TEST_SEED");
     const char* const given_count = std::getenv("HFD_TEST_OPERATIONS");
-    const unsigned seed = given_seed != nullptr ? static_cast<unsigned>(std::atol(given_seed)) : std::random_device{}();
+    const unsigned seed = given_seed != nullptr ? static_cast<unsigned>(std::atol(given_seed))
+                                                : std::random_device{}();
     const int count = given_count != nullptr ? std::atoi(given_count) : 3000;
-    MESSAGE("seed " << seed << " (HFD_TEST_SEED), " << count << " operations (HFD_TEST_OPERATIONS)");
+    MESSAGE("seed " << seed << " (HFD_TEST_SEED), " << count
+                    << " operations (HFD_TEST_OPERATIONS)");
     const TempFolder temp;
     ModelTest test(temp / "s", seed);
     for (int i = 0; i < count; ++i) {

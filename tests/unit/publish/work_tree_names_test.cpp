@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <cerrno>
+
+#include <doctest/doctest.h>
 
 #include "work_tree_fixture.hpp"
 
@@ -92,7 +92,8 @@ TEST_SUITE("publish/work_tree_names") {
   TEST_CASE("names are bytes and never merged") {
     const TempFolder temp;
     Staging staging(temp / "s");
-    const std::vector<std::string> names = {"Model", "model", "e\xcc\x81", "\xc3\xa9", "\xff\xfe", "new\nline", " ", "trail "};
+    const std::vector<std::string> names = {"Model",    "model",     "e\xcc\x81", "\xc3\xa9",
+                                            "\xff\xfe", "new\nline", " ",         "trail "};
     for (const std::string& name : names) {
       staging.create(name, name);
     }
@@ -189,14 +190,18 @@ TEST_SUITE("publish/work_tree_names") {
   }
 
   TEST_CASE("the junk list is what it says and nothing more") {
-    for (const char* junk : {".tmpAbCdEf", ".tmpvTwVQZ", "file.safetensors.tmp", "file~", "tilde~", ".file.swp", ".a.swx",
-                             ".a.swo", "4913", "#file#", ".#lock", ".nfs0001", ".fuse_hidden0001", ".DS_Store", "._x",
-                             "model.safetensors.incomplete", "a.part", ".~lock.x.odt#", "Thumbs.db"}) {
+    for (const char* junk :
+         {".tmpAbCdEf", ".tmpvTwVQZ", "file.safetensors.tmp", "file~", "tilde~", ".file.swp",
+          ".a.swx", ".a.swo", "4913", "#file#", ".#lock", ".nfs0001", ".fuse_hidden0001",
+          ".DS_Store", "._x", "model.safetensors.incomplete", "a.part", ".~lock.x.odt#",
+          "Thumbs.db"}) {
       CHECK_MESSAGE(is_junk_name(junk), junk);
     }
-    for (const char* kept : {"-dash.txt", ".hidden", "..two", "lost+found", "trail ", ".tmp", ".tmpAbCdE", ".tmpAbCdEfG",
-                             ".tmpAb-dEf", "tmpAbCdEf", "~", "#", "##", "hash#1.txt", "poetry.lock", ".swp", "a.swp", "_x.txt",
-                             "part", "4913.txt", "empty.bin", ".config.backup"}) {
+    for (const char* kept :
+         {"-dash.txt", ".hidden",     "..two",       "lost+found",    "trail ", ".tmp",
+          ".tmpAbCdE", ".tmpAbCdEfG", ".tmpAb-dEf",  "tmpAbCdEf",     "~",      "#",
+          "##",        "hash#1.txt",  "poetry.lock", ".swp",          "a.swp",  "_x.txt",
+          "part",      "4913.txt",    "empty.bin",   ".config.backup"}) {
       CHECK_MESSAGE(!is_junk_name(kept), kept);
     }
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "work_tree_fixture.hpp"
 
@@ -65,7 +65,8 @@ TEST_SUITE("publish/work_tree_recovery") {
     REQUIRE(staging->switch_to(nullptr, version_of(1, {{"inplace", "i"}, {"saved", "s"}})).ok());
     REQUIRE(staging->stage(staging.at("inplace").id, 0, nullptr).ok());
     REQUIRE(staging->begin_writing(staging.at("inplace").id).ok());
-    const auto temporary = staging->create_file(staging.new_node(".tmpAbCdEf"));  // renamed before it is closed
+    const auto temporary =
+        staging->create_file(staging.new_node(".tmpAbCdEf"));  // renamed before it is closed
     REQUIRE(temporary.ok());
     REQUIRE(staging.rename(".tmpAbCdEf", "saved").ok());
     staging.reopen();
@@ -122,7 +123,9 @@ TEST_SUITE("publish/work_tree_recovery") {
     staging.create("after", "a");
     staging.close();
     SUBCASE("with its data") {}
-    SUBCASE("without its data") { std::filesystem::remove(temp / "s/data/" + std::to_string(unsynced.id)); }
+    SUBCASE("without its data") {
+      std::filesystem::remove(temp / "s/data/" + std::to_string(unsynced.id));
+    }
     staging.lose_power();
     CHECK(staging.staged_text(staging.at("synced").id) == "s");
     CHECK_FALSE(staged_at(staging, "synced").left_by_crash);

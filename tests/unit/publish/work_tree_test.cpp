@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "publish/work_tree.hpp"
 
-#include <doctest/doctest.h>
-
 #include <cerrno>
 #include <chrono>
+
+#include <doctest/doctest.h>
 
 #include "work_tree_fixture.hpp"
 
@@ -118,9 +118,9 @@ TEST_SUITE("publish/work_tree") {
     CHECK(staging->get(changed.id)->content == hash_of("1"));
     CHECK(staging.at("gone").id == 0);
     CHECK(staging.at("new/y").content == hash_of("y"));
-    const bool says_changed = std::any_of(names->begin(), names->end(), [](const ChangedName& name) {
-      return name.parent == root_node && name.name == "changed";
-    });
+    const bool says_changed = std::any_of(
+        names->begin(), names->end(),
+        [](const ChangedName& name) { return name.parent == root_node && name.name == "changed"; });
     CHECK(says_changed);
     CHECK_FALSE(staging->switch_to(&first, second).ok());
     staging->drop(changed.id);
@@ -130,8 +130,10 @@ TEST_SUITE("publish/work_tree") {
   TEST_CASE("a switch leaves local changes alone") {
     const TempFolder temp;
     Staging staging(temp / "s");
-    const auto first = version_of(1, {{"rewritten", "1"}, {"removed", "1"}, {"removed2", "1"}, {"d/a", "1"}, {"e/a", "1"}});
-    const auto second = version_of(2, {{"rewritten", "2"}, {"removed", "1"}, {"removed2", "2"}, {"mine", "theirs"}});
+    const auto first = version_of(
+        1, {{"rewritten", "1"}, {"removed", "1"}, {"removed2", "1"}, {"d/a", "1"}, {"e/a", "1"}});
+    const auto second = version_of(
+        2, {{"rewritten", "2"}, {"removed", "1"}, {"removed2", "2"}, {"mine", "theirs"}});
     REQUIRE(staging->switch_to(nullptr, first).ok());
     staging.rewrite("rewritten", "local");
     REQUIRE(staging.unlink("removed").ok());
@@ -179,7 +181,8 @@ TEST_SUITE("publish/work_tree") {
     CHECK(staging.paths() == "a b/x ");
   }
 
-  TEST_CASE("what was published becomes published with the same node, and its bytes leave staging") {
+  TEST_CASE(
+      "what was published becomes published with the same node, and its bytes leave staging") {
     const TempFolder temp;
     Staging staging(temp / "s");
     const Node node = staging.create("f", "bytes");
@@ -237,11 +240,15 @@ TEST_SUITE("publish/work_tree") {
     Staging staging(temp / "s");
     REQUIRE(staging->switch_to(nullptr, version_of(1, {{"f", "published"}, {"g", "gone"}})).ok());
     const NodeId id = staging.at("f").id;
-    const auto failed = staging->stage(id, 9, [](const base::Fd&) { return Error{ErrorCode::unavailable, "remote"}; });
+    const auto failed = staging->stage(id, 9, [](const base::Fd&) {
+      return Error{ErrorCode::unavailable, "remote"};
+    });
     REQUIRE_FALSE(failed.ok());
     CHECK(staging.at("f").place == Place::published);
     CHECK(staging.data_file_count() == 0);
-    const auto fill = [](const base::Fd& fd) { return base::write_exactly(fd, 0, base::as_bytes("published"), "f"); };
+    const auto fill = [](const base::Fd& fd) {
+      return base::write_exactly(fd, 0, base::as_bytes("published"), "f");
+    };
     const auto staged = staging->stage(id, 9, fill);
     REQUIRE(staged.ok());
     CHECK(staged->bytes == 9);

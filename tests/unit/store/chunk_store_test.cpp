@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/chunk_store.hpp"
 
+#include <atomic>
+#include <random>
+#include <thread>
+
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,10 +12,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <random>
-#include <thread>
 
 #include "base/hash.hpp"
 #include "temp_folder.hpp"
@@ -198,9 +198,12 @@ TEST_SUITE("store/chunk_store") {
     REQUIRE(store->write(key, bytes_of(key)).ok());
     const auto fd = base::open_file(file_of(temp / "c", key), O_RDWR);
     REQUIRE(fd.ok());
-    REQUIRE(base::write_exactly(*fd, 2 * chunk_bytes + 12345, base::as_bytes(std::string_view("\0", 1)), "f").ok());
+    REQUIRE(base::write_exactly(*fd, 2 * chunk_bytes + 12345,
+                                base::as_bytes(std::string_view("\0", 1)), "f")
+                .ok());
     base::Bytes part(10);
-    CHECK_FALSE(*store->read(key, {0, 10}, part));  // the whole chunk is looked at, not only the part
+    CHECK_FALSE(
+        *store->read(key, {0, 10}, part));  // the whole chunk is looked at, not only the part
     CHECK(store->counters().bad == 1);
     CHECK_FALSE(store->contains(key));
     REQUIRE(store->write(key, bytes_of(key)).ok());
@@ -242,8 +245,9 @@ TEST_SUITE("store/chunk_store") {
     const TempFolder temp;
     { open_good(options_in(temp / "c")); }
     std::filesystem::create_directories(temp / "c/data/aa");
-    const auto stray = base::open_file(file_of(temp / "c", key_of(1, 0)).replace((temp / "c/data/").size(), 2, "aa"),
-                                       O_RDWR | O_CREAT);
+    const auto stray = base::open_file(
+        file_of(temp / "c", key_of(1, 0)).replace((temp / "c/data/").size(), 2, "aa"),
+        O_RDWR | O_CREAT);
     REQUIRE(stray.ok());
     const auto store = open_good(options_in(temp / "c"));
     CHECK(std::filesystem::is_empty(temp / "c/data"));
@@ -284,7 +288,10 @@ TEST_SUITE("store/chunk_store") {
           const auto read = store.read(key, {at, out.size()}, out);
           if (read.ok() && *read) {
             ++hits;
-            wrong += std::equal(out.begin(), out.end(), expected.begin() + static_cast<std::ptrdiff_t>(at)) ? 0 : 1;
+            wrong += std::equal(out.begin(), out.end(),
+                                expected.begin() + static_cast<std::ptrdiff_t>(at))
+                         ? 0
+                         : 1;
           } else if (random() % 20 == 0) {
             store.drop_object(key.owner);
           } else {

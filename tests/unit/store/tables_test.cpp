@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/tables.hpp"
 
+#include <atomic>
+#include <random>
+#include <thread>
+
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <random>
-#include <thread>
 
 #include "base/file.hpp"
 #include "temp_folder.hpp"
@@ -21,7 +21,8 @@ using base::as_bytes;
 using base::as_text;
 using test::TempFolder;
 
-TablesOptions options_in(const std::string& folder, PowerLoss power_loss = PowerLoss::keeps_synced) {
+TablesOptions options_in(const std::string& folder,
+                         PowerLoss power_loss = PowerLoss::keeps_synced) {
   TablesOptions options;
   options.folder = folder;
   options.names = {"one", "two"};
@@ -87,10 +88,13 @@ TEST_SUITE("store/tables") {
     const auto reading = tables->begin_read();
     REQUIRE(reading.ok());
     std::string seen;
-    REQUIRE(reading->scan(0, as_bytes("b"), [&](base::ByteView key, base::ByteView) {
-      seen += as_text(key);
-      return seen.size() < 2;
-    }).ok());
+    REQUIRE(reading
+                ->scan(0, as_bytes("b"),
+                       [&](base::ByteView key, base::ByteView) {
+                         seen += as_text(key);
+                         return seen.size() < 2;
+                       })
+                .ok());
     CHECK(seen == "bc");
   }
 
@@ -162,7 +166,8 @@ TEST_SUITE("store/tables") {
         put(*tables, "a", "newer " + std::to_string(i));
         put(*tables, "b" + std::to_string(i), std::string(300, 'x'));
       }
-      // What the disk may hold when the power goes: copied while open, so that nothing is closed well.
+      // What the disk may hold when the power goes: copied while open, so that nothing is closed
+      // well.
       std::filesystem::copy(temp / "t", temp / "lost");
     }
     options.folder = temp / "lost";
@@ -264,8 +269,9 @@ TEST_SUITE("store/tables") {
       if (tables.ok()) {
         const auto reading = (*tables)->begin_read();
         REQUIRE(reading.ok());
-        [[maybe_unused]] const auto scanned =
-            reading->scan(0, {}, [](base::ByteView key, base::ByteView value) { return key.size() + value.size() > 0; });
+        [[maybe_unused]] const auto scanned = reading->scan(
+            0, {},
+            [](base::ByteView key, base::ByteView value) { return key.size() + value.size() > 0; });
         for (int i = 0; i < 20; ++i) {
           put(**tables, "new " + std::to_string(i), std::string(500, 'n'));
         }
@@ -285,7 +291,8 @@ TEST_SUITE("store/tables") {
       bool good = tables.ok();
       for (int i = 0; good && i < 50; ++i) {
         auto writing = (*tables)->begin_write();
-        good = writing.ok() && writing->put(0, as_bytes("k" + std::to_string(i)), as_bytes("v")).ok() &&
+        good = writing.ok() &&
+               writing->put(0, as_bytes("k" + std::to_string(i)), as_bytes("v")).ok() &&
                writing->commit().ok();
       }
       auto unfinished = (*tables)->begin_write();
