@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// clang-format off: a table below
 // The list of names that work in a mount but are never published until they get another name.
 // README repeats it. Names are looked at one by one: below a folder with such a name nothing is
 // published.
 //
-//   .tmpXXXXXX        six letters or digits: safetensors' save_file before it renames
+//   .tmpXXXXXX                   six letters or digits: safetensors' save_file before it renames
 //   *.tmp *.part *.incomplete    downloads and savers (huggingface_hub, browsers, git-lfs)
 //   *~  .*.swp .*.swx .*.swo  4913  #*#  .#*    vim and emacs
-//   .~lock.*#         office programs
-//   .nfs*  .fuse_hidden*    what a removed but open file is called on NFS and FUSE
+//   .~lock.*#                    office programs
+//   .nfs*  .fuse_hidden*         what a removed but open file is called on NFS and FUSE
 //   .DS_Store  ._*  Thumbs.db    macOS and Windows
 //
 // Not in it, on purpose: `*.lock` (filelock, git). They are ordinary names that people give to
 // files they want to keep (poetry.lock, Cargo.lock, flake.lock): losing one silently is worse than
 // publishing an empty one. Nor rsync's `.NAME.XXXXXX`: it cannot be told from a name such as
 // `.config.backup`; rsync renames it at its end, and the quiet time outlasts that.
+// clang-format on
 #include <algorithm>
 
 #include "publish/work_tree.hpp"

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the cache index: which chunks of which objects are on disk, and which object was used
-// when. Used by chunk_store.cpp and chunk_room.cpp only.
+// clang-format off: a table below
+// The rows of the cache index: which chunks of which objects are on disk, and which object was
+// used when. Used by chunk_store.cpp and chunk_room.cpp only. Values are little endian.
 //
-// chunks   owner (32), chunk number (8, big endian)     -> 4 bytes, 8 generation, 16 xxh3-128
-// (little endian) objects  owner (32)                                   -> 8 allocated bytes, 8
-// last use by_use   last use (8, big endian), owner (32)         -> nothing; oldest first pending
-// owner (32), chunk number (8, big endian)     -> nothing; place on disk to be given back meta
-// "state"                                      -> IndexState
+// chunks   owner (32), chunk number (8, big endian)  -> 4 bytes, 8 generation, 16 xxh3-128
+// objects  owner (32)                                -> 8 allocated bytes, 8 last use
+// by_use   last use (8, big endian), owner (32)      -> nothing; oldest first
+// pending  owner (32), chunk number (8, big endian)  -> nothing; place on disk to be given back
+// meta     "state"                                   -> IndexState
+// clang-format on
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// clang-format off: a table below
 // The small file beside an LMDB file that says whether it may be trusted after the machine went
 // down, and what its meta pages were at the last sync. Used by tables.cpp only.
 //
@@ -10,9 +11,15 @@
 // what they were at that sync.
 //
 // File: two slots of `slot_bytes`, written in turn; the valid one with the higher sequence counts.
-//   0  8  magic "hfdstat1"        8  8  sequence        16 36  boot id (text)     52  4  flags (1 =
-//   closed well) 56 4  page bytes, 0 = none    60 4  zero            64  …  two meta pages end-16
-//   16  xxh3-128 of all before
+// Offset, size, field:
+//   0  8  magic "hfdstat1"
+//   8  8  sequence
+//   16 36 boot id (text)
+//   52 4  flags (1 = closed well)
+//   56 4  page bytes, 0 = no pages
+//   60 4  zero
+//   64 …  two meta pages, then 16 bytes xxh3-128 of all before
+// clang-format on
 #pragma once
 
 #include <memory>
