@@ -8,14 +8,12 @@
 namespace hfd::publish::journal {
 namespace {
 
-// clang-format off: a table
 // A row, little endian:
 //   0  1 layout (1)   1  1 kind   2  1 place   3  1 flags   4  4 mode   8  4 uid   12  4 gid
 //   16 8 parent   24 8 bytes   32 8 mtime   40 8 atime   48 8 ctime   56 8 change   64 32 content
 //   96 2 name bytes   98 2 target bytes   100 … name, target
 //   with flag_beneath: 32 content, 8 bytes, 8 mtime, 1 executable
 //   last 4: the first four bytes of the xxh3-128 of all before, a damaged row is never believed
-// clang-format on
 constexpr std::uint8_t layout = 1;
 constexpr std::uint8_t flag_writing = 1;
 constexpr std::uint8_t flag_left_by_crash = 2;

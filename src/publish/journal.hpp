@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// clang-format off: the tables below
 // The rows of the staging journal: how nodes, names and the state of the tree stand in
-// store::Tables.
-// Used by work_tree*.cpp only. Local format, never on a remote; a layout version guards it.
+// store::Tables. Used by work_tree*.cpp only. Local format, never on a remote; a layout version
+// guards it.
 //
 // nodes   id (8, big endian)               -> row, see encode_row in journal.cpp
 // names   parent id (8, big endian), name  -> id (8, big endian)
 // staged  id (8, big endian)               -> nothing; the nodes whose bytes are in data/<id>
 // meta    "tree"                           -> TreeState; "bucket", "ref" -> text
-// clang-format on
 #pragma once
 
 #include <array>

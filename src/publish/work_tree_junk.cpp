@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// clang-format off: a table below
 // The list of names that work in a mount but are never published until they get another name.
 // README repeats it. Names are looked at one by one: below a folder with such a name nothing is
 // published.
@@ -15,7 +14,6 @@
 // files they want to keep (poetry.lock, Cargo.lock, flake.lock): losing one silently is worse than
 // publishing an empty one. Nor rsync's `.NAME.XXXXXX`: it cannot be told from a name such as
 // `.config.backup`; rsync renames it at its end, and the quiet time outlasts that.
-// clang-format on
 #include <algorithm>
 
 #include "publish/work_tree.hpp"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// clang-format off: a table below
 // The rows of the cache index: which chunks of which objects are on disk, and which object was
 // used when. Used by chunk_store.cpp and chunk_room.cpp only. Values are little endian.
 //
@@ -8,7 +7,6 @@
 // by_use   last use (8, big endian), owner (32)      -> nothing; oldest first
 // pending  owner (32), chunk number (8, big endian)  -> nothing; place on disk to be given back
 // meta     "state"                                   -> IndexState
-// clang-format on
 #pragma once
 
 #include <optional>

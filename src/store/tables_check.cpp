@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// clang-format off: the tables below
 // The layout is that of LMDB 0.9 (mdb.c: MDB_page, MDB_node, MDB_db, MDB_meta), 64-bit, little
 // endian. Offset, size, field:
 //
-//   page  0 8 page number  8 2 unused  10 2 flags  12 2 lower  14 2 upper  16 … node offsets, 2
-//   each
-//         (overflow pages: 12 4 count of pages)
+//   page  0 8 page number  8 2 unused  10 2 flags  12 2 lower  14 2 upper  16 … node offsets
+//         (2 bytes each; overflow pages: 12 4 count of pages)
 //   node  0 4 data size, or low 32 bits of a page number  4 2 flags, or its high bits
 //         6 2 key size  8 … key, data
 //   db    0 4 pad  4 2 flags  6 2 depth  8 8 branch pages  16 8 leaf pages  24 8 overflow pages
 //         32 8 entries  40 8 root
 //   meta  0 4 magic  4 4 version  8 8 address  16 8 map bytes  24 48 free db  72 48 main db
 //         120 8 last page  128 8 transaction
-// clang-format on
 #include "store/tables_check.hpp"
 
 #include <algorithm>

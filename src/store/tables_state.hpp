@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// clang-format off: a table below
 // The small file beside an LMDB file that says whether it may be trusted after the machine went
 // down, and what its meta pages were at the last sync. Used by tables.cpp only.
 //
@@ -19,7 +18,6 @@
 //   56 4  page bytes, 0 = no pages
 //   60 4  zero
 //   64 …  two meta pages, then 16 bytes xxh3-128 of all before
-// clang-format on
 #pragma once
 
 #include <memory>
