@@ -14,10 +14,9 @@ namespace hfd::api {
 struct PublishFolderOptions {
   std::string folder;
   std::string uri;  ///< the bucket; a folder that is missing or empty becomes one
-  std::optional<std::string>
-      base;  ///< SOURCE of the base for the first publish; later: where its files are
+  std::optional<std::string> base = {};  ///< first publish: SOURCE of the base; later: where it is
   std::string ref = "main";
-  std::string message;
+  std::string message = {};
   std::function<void(const std::string&, const char*, std::uint64_t, std::uint64_t)> progress = {};
 };
 

@@ -15,9 +15,8 @@ namespace hfd::api {
 struct PullOptions {
   std::string source;
   std::string folder;
-  std::string version;  ///< empty: the newest
-  std::optional<std::string>
-      base;  ///< where the base's files are, instead of what the manifest says
+  std::string version = {};  ///< empty: the newest
+  std::optional<std::string> base = {};  ///< where the base is, not where the version says
   std::string ref = "main";
   /// Told of each file that is begun. From several threads.
   std::function<void(const std::string&, std::uint64_t)> progress = {};

@@ -35,10 +35,10 @@ class Upstreams {
 };
 
 struct SessionOptions {
-  std::string source;               ///< SOURCE or URI as the user wrote it
-  bool as_bucket = false;           ///< it is a bucket even when nothing is in it yet (publish)
-  bool create = false;              ///< a folder that is missing may be made by the first write
-  std::optional<std::string> base;  ///< where the base's files are, instead of what manifests say
+  std::string source;      ///< SOURCE or URI as the user wrote it
+  bool as_bucket = false;  ///< it is a bucket even when nothing is in it yet (publish)
+  bool create = false;     ///< a folder that is missing may be made by the first write
+  std::optional<std::string> base = {};  ///< where the base is, not where manifests say
   std::string ref = "main";
   std::chrono::milliseconds deadline{60'000};
 };

@@ -48,7 +48,8 @@ TEST_SUITE("api/verify") {
     CHECK(result.objects == 3);
     std::uint64_t bytes = 0;
     for (const char* prefix : {"hfdelta/blobs", "hfdelta/deltas"}) {
-      for (const auto& object : *f.remote->list(prefix)) {
+      const auto listed = *f.remote->list(prefix);
+      for (const auto& object : listed) {
         bytes += object.bytes;
       }
     }

@@ -56,7 +56,8 @@ TEST_SUITE("publish/publisher") {
     CHECK(encoding("model.safetensors") == Encoding::hfd);
     std::uint64_t stored = 0;
     for (const char* prefix : {"hfdelta/blobs", "hfdelta/deltas"}) {
-      for (const auto& object : *f.session->remote().list(prefix)) {
+      const auto listed = *f.session->remote().list(prefix);
+      for (const auto& object : listed) {
         stored += object.bytes;
       }
     }
