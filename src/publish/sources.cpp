@@ -59,7 +59,7 @@ bool is_safetensors_name(const std::string& path) {
 }
 
 SourceSet::SourceSet(const PublishRequest& request, const ContentOpener& open_content)
-    : request_(request), open_content_(open_content) {
+    : open_content_(open_content) {
   for (const lineage::VersionPtr& version : {request.parent, request.base}) {
     if (version && (versions_.empty() || versions_.front()->id != version->id)) {
       versions_.push_back(version);

@@ -20,7 +20,7 @@ namespace hfd::publish {
 
 class SourceSet {
  public:
-  /// Both references must outlive this object.
+  /// `open_content` must outlive this object.
   SourceSet(const PublishRequest& request, const ContentOpener& open_content);
 
   /// Sources for a target, best first: the same path in the parent (else in the base), then all
@@ -41,7 +41,6 @@ class SourceSet {
   void add(const lineage::FileEntry& file, std::unordered_set<ContentHash>& taken,
            std::vector<codec::SourceFile>& sources);
 
-  const PublishRequest& request_;
   const ContentOpener& open_content_;
   std::vector<lineage::VersionPtr> versions_;  ///< parent, then base
   std::set<std::uint64_t> sizes_;

@@ -66,7 +66,7 @@ Result<std::unique_ptr<Remote>> open_folder(const ParsedUri& uri, bool create) {
   if (::stat(uri.path.c_str(), &status) != 0) {
     Error error = base::os_error(errno, "cannot open the folder", uri.path);
     if (error.code != ErrorCode::not_found || !create) {
-      return error;
+      return std::move(error).with_hint("is the path right?");
     }
   } else if (!S_ISDIR(status.st_mode)) {
     Error error{ErrorCode::invalid_argument, "cannot open the folder: it is a file", uri.path};

@@ -58,9 +58,9 @@ struct ApiFixture {
     return std::move(*session);
   }
   void check_target(const Tree& tree) {
-    for (const auto& [path, content] : tree) {
-      INFO("file " << path);
-      CHECK(file_text(target + "/" + path) == content);
+    for (const auto& entry : tree) {
+      INFO("file " << entry.first);
+      CHECK(file_text(target + "/" + entry.first) == entry.second);
     }
   }
 };
