@@ -273,6 +273,10 @@ Result<Json> parse_json(ByteView text, const JsonLimits& limits) {
   if (as_text(text).substr(0, 3) == "\xEF\xBB\xBF") {
     return Error{ErrorCode::corrupt, "the JSON text starts with a byte order mark"};
   }
+  // It would also take a NUL for the end of the text and overlook what follows.
+  if (as_text(text).find('\0') != std::string_view::npos) {
+    return Error{ErrorCode::corrupt, "the JSON text holds a NUL byte"};
+  }
   Builder builder(limits.depth_max);
   const std::string_view chars = as_text(text);
   if (!nlohmann::json::sax_parse(chars.begin(), chars.end(), &builder)) {

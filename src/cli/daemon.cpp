@@ -174,7 +174,7 @@ Result<void> Daemon::build() {
   vfs.deadline = options_.spec.deadline;
   files_ = std::make_unique<vfs::FileSystem>(*tree_, *syncer_, *rebuilder_, version_source(), vfs);
   HFD_TRY(control_, ControlServer::open(options_.folders.staging, [this](const Json& request) { return answer(request); }));
-  HFD_TRY(session_, fuse::Session::mount(*files_, {options_.mount_point, options_.spec.source, read_only_,
+  HFD_TRY(session_, fuse::Session::mount(*files_, {options_.mount_point, options_.source_text, read_only_,
                                                    options_.allow_other}));
   return {};
 }

@@ -15,6 +15,7 @@ namespace hfd::cli {
 
 struct DaemonOptions {
   SourceSpec spec;
+  std::string source_text;  ///< SOURCE as the user wrote it
   std::string mount_point;  ///< canonical
   LocalFolders folders;
   std::uint64_t cache_bytes_max = 10ULL << 30U;

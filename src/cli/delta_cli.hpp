@@ -2,14 +2,11 @@
 // The `delta` subcommands as the command line sees them; their work is in delta_command.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_delta_commands(CLI::App& app, Outcome& outcome);
+void add_delta_commands(Command& program);
 
 }  // namespace hfd::cli

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 
 #include "api/diff.hpp"
 #include "cli/place.hpp"
@@ -106,18 +105,14 @@ int run_diff(const Arguments& arguments) {
 
 }  // namespace
 
-void add_diff_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("diff", "Compare two versions tensor by tensor");
+void add_diff_command(Command& program) {
+  Command command = program.add_command("diff", "Compare two versions tensor by tensor");
   const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("words", arguments->words, "[DIR|URI] A B: a mount or bucket, and two versions")
-      ->required()
-      ->expected(2, 3);
-  command->add_option("--ref", arguments->ref, "The line that head and vN are of");
-  command->add_flag("--json", arguments->json, "One JSON document");
-  command->footer("Example:\n  hfdeltafs diff ./deltas head~1 head");
-  command->callback(
-      [arguments, &outcome] { outcome.run = [arguments] { return run_diff(*arguments); }; });
+  command.words("words", arguments->words, 2, 3, "[DIR|URI] A B: a mount or bucket, and two versions");
+  command.text("--ref", arguments->ref, "The line that head and vN are of");
+  command.flag("--json", arguments->json, "One JSON document");
+  command.footer("Example:\n  hfdeltafs diff ./deltas head~1 head");
+  command.runs([arguments] { return run_diff(*arguments); });
 }
 
 }  // namespace hfd::cli

@@ -2,14 +2,11 @@
 // `hfdeltafs diff [DIR|URI] A B`: two versions compared tensor by tensor.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_diff_command(CLI::App& app, Outcome& outcome);
+void add_diff_command(Command& program);
 
 }  // namespace hfd::cli

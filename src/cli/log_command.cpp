@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 
 #include "api/history.hpp"
 #include "cli/place.hpp"
@@ -100,18 +99,17 @@ int run_log(const Arguments& arguments) {
 
 }  // namespace
 
-void add_log_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("log", "List the versions, newest first");
+void add_log_command(Command& program) {
+  Command command = program.add_command("log", "List the versions, newest first");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("place", arguments->place,
+  command.text("place", arguments->place,
                       "A mount or a bucket; the current folder when left out");
-  command->add_option("--ref", arguments->ref,
+  command.text("--ref", arguments->ref,
                       "The line of versions; main, or what the mount shows");
-  command->add_option("-n", arguments->count_max, "At most so many");
-  command->add_flag("--json", arguments->json, "One JSON document");
-  command->footer("Example:\n  hfdeltafs log ./deltas -n 5");
-  command->callback(
-      [arguments, &outcome] { outcome.run = [arguments] { return run_log(*arguments); }; });
+  command.number("-n", arguments->count_max, "At most so many");
+  command.flag("--json", arguments->json, "One JSON document");
+  command.footer("Example:\n  hfdeltafs log ./deltas -n 5");
+  command.runs([arguments] { return run_log(*arguments); });
 }
 
 }  // namespace hfd::cli

@@ -2,14 +2,11 @@
 // `hfdeltafs log [DIR|URI]`: the versions of a ref, newest first.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_log_command(CLI::App& app, Outcome& outcome);
+void add_log_command(Command& program);
 
 }  // namespace hfd::cli

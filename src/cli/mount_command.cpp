@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -124,14 +123,24 @@ Result<std::string> prepare_mount_point(const std::string& folder) {
   return path;
 }
 
+/// The daemon leaves the current folder, so relative paths are resolved here.
+Result<std::string> absolute_uri(const std::string& text) {
+  if (text.empty()) {
+    return text;
+  }
+  HFD_TRY(remote::ParsedUri uri, remote::parse_uri(text));
+  return std::move(uri.canonical);
+}
+
 Result<DaemonOptions> make_daemon_options(MountArguments& arguments) {
   DaemonOptions daemon;
   daemon.allow_other = ::geteuid() == 0;
   HFD_TRY_VOID(apply_options(arguments, daemon));
   HFD_TRY(daemon.cache_bytes_max, parse_size(arguments.cache_size));
-  daemon.spec.source = arguments.source;
-  daemon.spec.bucket = arguments.bucket;
-  daemon.spec.base = arguments.base;
+  daemon.source_text = arguments.source;
+  HFD_TRY(daemon.spec.source, absolute_uri(arguments.source));
+  HFD_TRY(daemon.spec.bucket, absolute_uri(arguments.bucket));
+  HFD_TRY(daemon.spec.base, absolute_uri(arguments.base));
   daemon.spec.ref = arguments.ref;
   daemon.spec.revision = arguments.revision;
   daemon.read_only = arguments.read_only;
@@ -146,7 +155,7 @@ Result<DaemonOptions> make_daemon_options(MountArguments& arguments) {
 }
 
 std::string mounted_line(const DaemonOptions& options, const MountAnswer& answer) {
-  return "mounted " + options.spec.source + " at " + options.mount_point + " (version " + answer.version +
+  return "mounted " + options.source_text + " at " + options.mount_point + " (version " + answer.version +
          (answer.read_only ? ", read-only)" : ")");
 }
 
@@ -235,26 +244,24 @@ int run_mount(MountArguments arguments) {
 
 }  // namespace
 
-void add_mount_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("mount", "Show a model as a folder of full files");
+void add_mount_command(Command& program) {
+  Command command = program.add_command("mount", "Show a model as a folder of full files");
   const auto arguments = std::make_shared<MountArguments>();
-  command->add_option("source", arguments->source, "A bucket, or a base model: a folder or a URI")->required();
-  command->add_option("folder", arguments->folder, "Where to mount; an empty folder")->required();
-  command->add_option("--bucket", arguments->bucket, "Where versions are published; makes a base writable");
-  command->add_option("--base", arguments->base, "Where the base model is, if not where the bucket says");
-  command->add_option("--ref", arguments->ref, "The line of versions to show")->capture_default_str();
-  command->add_option("--revision", arguments->revision, "Show this version for good, read-only");
-  command->add_flag("--read-only", arguments->read_only, "Refuse writes");
-  command->add_flag("-f,--foreground", arguments->foreground, "Do not go to the background");
-  command->add_flag("-v,--verbose", arguments->verbose, "Log more (staging folder, daemon.log)");
-  command->add_option("--cache-dir", arguments->cache_dir, "Keep cache and staging below this folder");
-  command->add_option("--cache-size", arguments->cache_size, "Cap of the cache on disk")->capture_default_str();
-  command->add_option("-o", arguments->options, "quiet=5,poll=10,deadline=60,sync,allow_other,ro")
-      ->expected(1)
-      ->take_all();
-  command->footer("Example:\n  hfdeltafs mount ./Qwen3-0.6B /mnt/model --bucket ./deltas\n"
+  command.required("source", arguments->source, "A bucket, or a base model: a folder or a URI");
+  command.required("folder", arguments->folder, "Where to mount; an empty folder");
+  command.text("--bucket", arguments->bucket, "Where versions are published; makes a base writable");
+  command.text("--base", arguments->base, "Where the base model is, if not where the bucket says");
+  command.text("--ref", arguments->ref, "The line of versions to show");
+  command.text("--revision", arguments->revision, "Show this version for good, read-only");
+  command.flag("--read-only", arguments->read_only, "Refuse writes");
+  command.flag("-f,--foreground", arguments->foreground, "Do not go to the background");
+  command.flag("-v,--verbose", arguments->verbose, "Log more (staging folder, daemon.log)");
+  command.text("--cache-dir", arguments->cache_dir, "Keep cache and staging below this folder");
+  command.text("--cache-size", arguments->cache_size, "Cap of the cache on disk");
+  command.repeated("-o", arguments->options, "quiet=5,poll=10,deadline=60,sync,allow_other,ro");
+  command.footer("Example:\n  hfdeltafs mount ./Qwen3-0.6B /mnt/model --bucket ./deltas\n"
                   "  cp checkpoint/*.safetensors /mnt/model/   # five quiet seconds later it is a version");
-  command->callback([arguments, &outcome] { outcome.run = [arguments] { return run_mount(*arguments); }; });
+  command.runs([arguments] { return run_mount(*arguments); });
 }
 
 int run_mount_helper(const std::vector<std::string>& words) {

@@ -5,15 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_mount_command(CLI::App& app, Outcome& outcome);
+void add_mount_command(Command& program);
 
 /// mount(8)'s way of calling: `mount.hfdeltafs SOURCE DIR [-sfnv] [-o OPTIONS]`. Returns the exit code.
 int run_mount_helper(const std::vector<std::string>& arguments);

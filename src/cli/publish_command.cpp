@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 
 #include "api/publish_folder.hpp"
 #include "cli/progress_line.hpp"
@@ -76,31 +75,23 @@ int run_publish(const Arguments& arguments) {
 
 }  // namespace
 
-void add_publish_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("publish", "Make the files of a folder the next version, without a mount");
+void add_publish_command(Command& program) {
+  Command command = program.add_command("publish", "Make the files of a folder the next version, without a mount");
   const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("folder", arguments->options.folder,
-                   "The folder; all of its files are the version")
-      ->required();
-  command->add_option("uri", arguments->options.uri, "The bucket; made when it is not there")
-      ->required();
-  command->add_option("--base", arguments->base, "The base model, for the first publish");
-  command->add_option("--ref", arguments->options.ref, "The line of versions to publish to")
-      ->capture_default_str();
-  command->add_option("-m,--message", arguments->options.message, "What this version is");
-  command->add_option("--format", arguments->format, "Layout on the bucket")
-      ->check(CLI::IsMember({"native", "slime", "trl"}))
-      ->capture_default_str();
-  command->add_flag("--partial", arguments->partial,
+  command.required("folder", arguments->options.folder,
+                   "The folder; all of its files are the version");
+  command.required("uri", arguments->options.uri, "The bucket; made when it is not there");
+  command.text("--base", arguments->base, "The base model, for the first publish");
+  command.text("--ref", arguments->options.ref, "The line of versions to publish to");
+  command.text("-m,--message", arguments->options.message, "What this version is");
+  command.choice("--format", arguments->format, {"native", "slime", "trl"}, "Layout on the bucket");
+  command.flag("--partial", arguments->partial,
                     "Accepted: incomplete sets are published anyway, with a warning");
-  command->add_flag("--json", arguments->json, "One JSON document");
-  command->footer(
+  command.flag("--json", arguments->json, "One JSON document");
+  command.footer(
       "Prints the id of the new version.\n"
       "Example:\n  hfdeltafs publish ./checkpoint-100 ./deltas --base ./Qwen3-0.6B -m 'step 100'");
-  command->callback(
-      [arguments, &outcome] { outcome.run = [arguments] { return run_publish(*arguments); }; });
+  command.runs([arguments] { return run_publish(*arguments); });
 }
 
 }  // namespace hfd::cli

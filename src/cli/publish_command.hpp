@@ -2,14 +2,11 @@
 // `hfdeltafs publish FOLDER URI`: the files of a folder become the next version, without a mount.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_publish_command(CLI::App& app, Outcome& outcome);
+void add_publish_command(Command& program);
 
 }  // namespace hfd::cli

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 
 #include "api/pull.hpp"
 #include "cli/progress_line.hpp"
@@ -51,25 +50,21 @@ int run_pull(const Arguments& arguments) {
 
 }  // namespace
 
-void add_pull_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("pull", "Write a version out as full files");
+void add_pull_command(Command& program) {
+  Command command = program.add_command("pull", "Write a version out as full files");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("source", arguments->options.source, "A bucket, or a base model")->required();
-  command
-      ->add_option("folder", arguments->options.folder, "Where to; files of other names in it stay")
-      ->required();
-  command->add_option("--version", arguments->options.version,
+  command.required("source", arguments->options.source, "A bucket, or a base model");
+  command.required("folder", arguments->options.folder, "Where to; files of other names in it stay");
+  command.text("--version", arguments->options.version,
                       "An id, tag, ref, head~N or vN; the newest when left out");
-  command->add_option("--base", arguments->base,
+  command.text("--base", arguments->base,
                       "Where the base model is, if not where the bucket says");
-  command->add_option("--ref", arguments->options.ref, "The line of versions")
-      ->capture_default_str();
-  command->add_flag("--json", arguments->json, "One JSON document");
-  command->footer(
+  command.text("--ref", arguments->options.ref, "The line of versions");
+  command.flag("--json", arguments->json, "One JSON document");
+  command.footer(
       "Files that are right already are not written again. Prints the id of the version.\n"
       "Example:\n  hfdeltafs pull ./deltas ./model --version head~1");
-  command->callback(
-      [arguments, &outcome] { outcome.run = [arguments] { return run_pull(*arguments); }; });
+  command.runs([arguments] { return run_pull(*arguments); });
 }
 
 }  // namespace hfd::cli

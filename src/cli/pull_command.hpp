@@ -2,14 +2,11 @@
 // `hfdeltafs pull SOURCE FOLDER`: a version written out as full files.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_pull_command(CLI::App& app, Outcome& outcome);
+void add_pull_command(Command& program);
 
 }  // namespace hfd::cli

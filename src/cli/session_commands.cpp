@@ -4,7 +4,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -185,36 +184,36 @@ int run_umount(const std::string& folder, const std::string& timeout) {
 
 }  // namespace
 
-void add_status_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("status", "Say what the mounts here do");
+void add_status_command(Command& program) {
+  Command command = program.add_command("status", "Say what the mounts here do");
   const auto folder = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("folder", *folder, "A mount point; all mounts when left out");
-  command->add_flag("--json", *json, "One JSON document");
-  command->footer("Example:\n  hfdeltafs status /mnt/model --json");
-  command->callback([=, &outcome] { outcome.run = [=] { return run_status(*folder, *json); }; });
+  command.text("folder", *folder, "A mount point; all mounts when left out");
+  command.flag("--json", *json, "One JSON document");
+  command.footer("Example:\n  hfdeltafs status /mnt/model --json");
+  command.runs([=] { return run_status(*folder, *json); });
 }
 
-void add_commit_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("commit", "Publish what was written, and wait until the bucket has it");
+void add_commit_command(Command& program) {
+  Command command = program.add_command("commit", "Publish what was written, and wait until the bucket has it");
   const auto arguments = std::make_shared<CommitArguments>();
-  command->add_option("folder", arguments->folder, "The mount point")->required();
-  command->add_option("-m,--message", arguments->message, "What this version is");
-  command->add_flag("--partial", arguments->partial, "Publish incomplete sets and files left by a crash too");
-  command->add_option("--timeout", arguments->timeout, "Seconds to wait");
-  command->add_flag("--json", arguments->json, "One JSON document");
-  command->footer("Example:\n  hfdeltafs commit /mnt/model -m 'step 41'");
-  command->callback([arguments, &outcome] { outcome.run = [arguments] { return run_commit(*arguments); }; });
+  command.required("folder", arguments->folder, "The mount point");
+  command.text("-m,--message", arguments->message, "What this version is");
+  command.flag("--partial", arguments->partial, "Publish incomplete sets and files left by a crash too");
+  command.text("--timeout", arguments->timeout, "Seconds to wait");
+  command.flag("--json", arguments->json, "One JSON document");
+  command.footer("Example:\n  hfdeltafs commit /mnt/model -m 'step 41'");
+  command.runs([arguments] { return run_commit(*arguments); });
 }
 
-void add_umount_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("umount", "Publish what is left, then take a mount away");
+void add_umount_command(Command& program) {
+  Command command = program.add_command("umount", "Publish what is left, then take a mount away");
   const auto folder = std::make_shared<std::string>();
   const auto timeout = std::make_shared<std::string>("60");
-  command->add_option("folder", *folder, "The mount point")->required();
-  command->add_option("--timeout", *timeout, "Seconds to publish what is left")->capture_default_str();
-  command->footer("Example:\n  hfdeltafs umount /mnt/model");
-  command->callback([=, &outcome] { outcome.run = [=] { return run_umount(*folder, *timeout); }; });
+  command.required("folder", *folder, "The mount point");
+  command.text("--timeout", *timeout, "Seconds to publish what is left");
+  command.footer("Example:\n  hfdeltafs umount /mnt/model");
+  command.runs([=] { return run_umount(*folder, *timeout); });
 }
 
 }  // namespace hfd::cli

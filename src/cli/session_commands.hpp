@@ -2,16 +2,13 @@
 // Commands that speak to a running mount: status, commit, umount.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_status_command(CLI::App& app, Outcome& outcome);
-void add_commit_command(CLI::App& app, Outcome& outcome);
-void add_umount_command(CLI::App& app, Outcome& outcome);
+void add_status_command(Command& program);
+void add_commit_command(Command& program);
+void add_umount_command(Command& program);
 
 }  // namespace hfd::cli

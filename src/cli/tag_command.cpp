@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 
 #include "api/history.hpp"
 #include "cli/place.hpp"
@@ -73,22 +72,19 @@ int run_tag(const Arguments& arguments) {
 
 }  // namespace
 
-void add_tag_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command = app.add_subcommand("tag", "Give a version a name, list names, take one away");
+void add_tag_command(Command& program) {
+  Command command = program.add_command("tag", "Give a version a name, list names, take one away");
   const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("words", arguments->words,
-                   "[DIR|URI] NAME [VERSION]: the newest version when left out")
-      ->expected(0, 3);
-  CLI::Option* list = command->add_flag("--list", arguments->list, "List all tags");
-  command->add_option("--delete", arguments->removed, "Take this tag away; the version stays")
-      ->excludes(list);
-  command->add_option("--ref", arguments->ref, "The line that head and vN are of");
-  command->add_flag("--json", arguments->json, "One JSON document");
-  command->footer(
+  command.words("words", arguments->words, 0, 3,
+                "[DIR|URI] NAME [VERSION]: the newest version when left out");
+  command.flag("--list", arguments->list, "List all tags");
+  command.text("--delete", arguments->removed, "Take this tag away; the version stays");
+  command.exclude("--delete", "--list");
+  command.text("--ref", arguments->ref, "The line that head and vN are of");
+  command.flag("--json", arguments->json, "One JSON document");
+  command.footer(
       "Examples:\n  hfdeltafs tag ./deltas best head~2\n  hfdeltafs tag ./deltas --list");
-  command->callback(
-      [arguments, &outcome] { outcome.run = [arguments] { return run_tag(*arguments); }; });
+  command.runs([arguments] { return run_tag(*arguments); });
 }
 
 }  // namespace hfd::cli

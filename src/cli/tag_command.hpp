@@ -2,14 +2,11 @@
 // `hfdeltafs tag [DIR|URI] NAME [VERSION]`: names for versions.
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_tag_command(CLI::App& app, Outcome& outcome);
+void add_tag_command(Command& program);
 
 }  // namespace hfd::cli

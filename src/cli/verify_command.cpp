@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 
 #include "api/verify.hpp"
 #include "cli/place.hpp"
@@ -61,19 +60,17 @@ int run_verify(const std::string& place, const std::string& base, bool json) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, Outcome& outcome) {
-  CLI::App* command =
-      app.add_subcommand("verify", "Check every object that the versions of a bucket need");
+void add_verify_command(Command& program) {
+  Command command = program.add_command("verify", "Check every object that the versions of a bucket need");
   const auto place = std::make_shared<std::string>();
   const auto base = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("source", *place, "A bucket, or a mount of one")->required();
-  command->add_option("--base", *base, "Where the base model is, if not where the bucket says");
-  command->add_flag("--json", *json, "One JSON document");
-  command->footer(
+  command.required("source", *place, "A bucket, or a mount of one");
+  command.text("--base", *base, "Where the base model is, if not where the bucket says");
+  command.flag("--json", *json, "One JSON document");
+  command.footer(
       "Exit code 1 when something is damaged or missing.\nExample:\n  hfdeltafs verify ./deltas");
-  command->callback(
-      [=, &outcome] { outcome.run = [=] { return run_verify(*place, *base, *json); }; });
+  command.runs([=] { return run_verify(*place, *base, *json); });
 }
 
 }  // namespace hfd::cli

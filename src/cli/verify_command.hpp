@@ -2,14 +2,11 @@
 // `hfdeltafs verify SOURCE`: is everything that the versions of a bucket need there and whole?
 #pragma once
 
-#include "cli/outcome.hpp"
+#include "cli/command_line.hpp"
 
-namespace CLI {
-class App;
-}
 
 namespace hfd::cli {
 
-void add_verify_command(CLI::App& app, Outcome& outcome);
+void add_verify_command(Command& program);
 
 }  // namespace hfd::cli

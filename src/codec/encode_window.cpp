@@ -59,6 +59,24 @@ std::unique_ptr<BlockJob> EncodeWindow::finish_oldest() {
   return job;
 }
 
+namespace {
+
+/// Runs the decoder over what was just coded. An object that cannot be decoded must never leave this
+/// function: the file that it stands for may be gone by the time somebody notices.
+bool decodes_back(const EncodePlan& plan, const BlockJob& job, base::ByteView source) {
+  if (job.coded.mode == BlockMode::same || job.coded.mode == BlockMode::zero) {
+    return true;  // established by comparing bytes
+  }
+  const bool use_sources = job.coded.mode != BlockMode::raw;
+  const BlockLayout layout = block_layout(plan.map.extents, job.range, use_sources);
+  base::Bytes out(job.target.size());
+  const auto decoded = decode_payload(layout, plan.tables, job.coded.mode, job.coded.payload,
+                                      use_sources ? source : base::ByteView(), out);
+  return decoded.ok() && std::equal(out.begin(), out.end(), job.target.begin());
+}
+
+}  // namespace
+
 void EncodeWindow::run(BlockJob& job) const {
   const BlockLayout layout = block_layout(plan_.map.extents, job.range, true);
   Result<base::Bytes> source = read_sources(layout, sources_);
@@ -71,6 +89,10 @@ void EncodeWindow::run(BlockJob& job) const {
     job.changed = count_changed(layout, *source, job.target);
   }
   job.coded = encode_block(layout, plan_.tables, *source, job.target, plan_.block_options);
+  if (!decodes_back(plan_, job, *source)) {
+    job.error = Error{ErrorCode::corrupt, "a coded block does not decode to its target; please report this",
+                      "block at byte " + std::to_string(job.range.offset)};
+  }
 }
 
 }  // namespace hfd::codec

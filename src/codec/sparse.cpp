@@ -68,12 +68,18 @@ std::uint64_t gap_cost(const std::vector<Change>& changes, unsigned k) {
   return bits;
 }
 
-unsigned best_gap_k(const std::vector<Change>& changes) {
+/// A block's k is written as its distance to the table's, which must fit one unary code of the reader.
+constexpr unsigned gap_distance_max = 15;
+
+unsigned best_gap_k(const std::vector<Change>& changes, unsigned table_k) {
+  const unsigned k_min = table_k > gap_distance_max ? table_k - gap_distance_max : 0;
+  const unsigned k_max = std::min(table_k + gap_distance_max, rice_k_max);
   const std::uint64_t mean = (changes.back().rank + 1U) / changes.size();
   const auto middle = static_cast<unsigned>(std::bit_width(mean));
-  unsigned best = 0;
+  const unsigned first = std::clamp(middle > 2 ? middle - 2 : 0, k_min, k_max);
+  unsigned best = first;
   std::uint64_t best_bits = UINT64_MAX;
-  for (unsigned k = middle > 2 ? middle - 2 : 0; k <= std::min(middle, rice_k_max); ++k) {
+  for (unsigned k = first; k <= std::clamp(middle, k_min, k_max); ++k) {
     const std::uint64_t bits = gap_cost(changes, k);
     if (bits < best_bits) {
       best_bits = bits;
@@ -107,7 +113,7 @@ unsigned zigzag(int value) {
 
 void encode_class(const std::vector<Change>& changes, unsigned width, unsigned gap_bits,
                   BitWriter& writer) {
-  const unsigned gap_k = best_gap_k(changes);
+  const unsigned gap_k = best_gap_k(changes, gap_bits);
   writer.put_unary(zigzag(static_cast<int>(gap_k) - static_cast<int>(gap_bits)));
   const bool all_ones = std::all_of(changes.begin(), changes.end(), [width](const Change& change) {
     return magnitude_of(width, change.difference) == 1;

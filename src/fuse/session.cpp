@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <csignal>
+#include <cstdarg>
+#include <cstdio>
 #include <deque>
 #include <fstream>
 #include <thread>
@@ -98,6 +100,17 @@ Result<void> run_fusermount(const std::string& path, bool lazy) {
   return {};
 }
 
+/// libfuse's own lines go to our log, where they do not stand beside our one line for the user.
+void log_line(fuse_log_level /*level*/, const char* format, va_list arguments) {
+  std::array<char, 512> text{};
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  std::string line = text.data();
+  while (!line.empty() && line.back() == '\n') {
+    line.pop_back();
+  }
+  base::log(base::LogLevel::info, "libfuse: " + line);
+}
+
 class FuseSession final : public Session {
  public:
   FuseSession(vfs::FileSystem& files, SessionOptions options) : options_(std::move(options)) {
@@ -115,6 +128,7 @@ class FuseSession final : public Session {
   }
 
   Result<void> open() {
+    fuse_set_log_func(log_line);
     std::string mount_options = "default_permissions,subtype=hfdeltafs,fsname=" + escaped(options_.source);
     mount_options += options_.allow_other ? ",allow_other" : "";
     mount_options += options_.read_only ? ",ro" : "";
@@ -129,8 +143,8 @@ class FuseSession final : public Session {
     }
     if (fuse_session_mount(session_, options_.mount_point.c_str()) != 0) {
       return Error{ErrorCode::permission, "cannot mount", options_.mount_point,
-                   "see the line above from FUSE; as a user, fusermount3 must be installed and allow_other needs "
-                   "user_allow_other in /etc/fuse.conf"};
+                   "/dev/fuse must be there and usable; a user needs fusermount3, and user_allow_other in /etc/fuse.conf "
+                   "for allow_other"};
     }
     mounted_ = true;
     notifier_ = std::thread([this] {

@@ -177,7 +177,7 @@ Result<bool> FileSystem::note_write(OpenNode& open) {
     open.dirty = true;
     return true;
   }
-  if (noted.error().code == ErrorCode::stale) {
+  if (noted.error().code == ErrorCode::invalid_argument || noted.error().code == ErrorCode::stale) {
     return false;
   }
   return noted.error();
