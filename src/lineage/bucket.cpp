@@ -84,7 +84,7 @@ Result<bool> Bucket::is_initialised() {
   }
   if (text != format_text.substr(0, format_text.size() - 1)) {
     Error error{ErrorCode::unsupported,
-                "cannot use the bucket: its layout is not one that this program knows",
+                "cannot use the bucket: its layout is not one that this program knows: \"" + std::string(text.substr(0, 40)) + "\"",
                 remote_.uri()};
     return std::move(error).with_hint("use a newer hfdeltafs");
   }

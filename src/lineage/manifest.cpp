@@ -78,14 +78,22 @@ Json stats_json(const VersionStats& stats) {
       .set("total_elements", stats.total_elements);
 }
 
+Result<base::UnixNanoseconds> get_time(const Json& object, std::string_view key) {
+  constexpr std::size_t time_bytes_max = 30;  // with nine decimals
+  HFD_TRY(const std::string text, object.string_member(key));
+  if (text.size() > time_bytes_max) {
+    return corrupt_manifest("a time is longer than any time is");
+  }
+  return base::from_rfc3339(text);
+}
+
 Result<FileEntry> parse_file(const Json& json) {
   FileEntry file;
   HFD_TRY(file.path, get_bytes(json, "path"));
   if (!is_valid_path(file.path)) {
     return corrupt_manifest("a file has a path that is not allowed").on(file.path.substr(0, 200));
   }
-  HFD_TRY(const std::string mtime, json.string_member("mtime"));
-  HFD_TRY(file.mtime, base::from_rfc3339(mtime));
+  HFD_TRY(file.mtime, get_time(json, "mtime"));
   if (const Json* executable = json.find("executable")) {
     if (executable->as_bool() == nullptr) {
       return corrupt_manifest("\"executable\" is not true or false").on(file.path);
@@ -205,8 +213,7 @@ Result<Manifest> parse_descent(const Json& root) {
   if (!is_valid_ref(manifest.ref) && !(manifest.ref.empty() && manifest.sequence == 0)) {
     return corrupt_manifest("the ref has a name that is not allowed");
   }
-  HFD_TRY(const std::string time, root.string_member("time"));
-  HFD_TRY(manifest.time, base::from_rfc3339(time));
+  HFD_TRY(manifest.time, get_time(root, "time"));
   HFD_TRY(manifest.message, root.string_member("message"));
   if (manifest.message.size() > message_bytes_max) {
     return corrupt_manifest("the message is too long");

@@ -84,6 +84,7 @@ TEST_SUITE("lineage/manifest_bad") {
     CHECK(after("\"encoding\":\"hfd\"", "\"encoding\":\"rot13\"") == ErrorCode::corrupt);
     CHECK(after("\"time\":\"2025", "\"time\":\"20x5") == ErrorCode::corrupt);
     CHECK(after("\"mtime\":\"2023", "\"mtime\":\"20x3") == ErrorCode::corrupt);
+    CHECK(after("000000001Z", "66666666666666666666Z") == ErrorCode::corrupt);
     CHECK(after("\"sources\":[\"", "\"sources\":[7,\"") == ErrorCode::corrupt);
     CHECK(after("\"directory\":[", "\"directory\":[1,") == ErrorCode::corrupt);
     CHECK(after(test::content_of("one").hex(), "beef") == ErrorCode::corrupt);
