@@ -9,6 +9,12 @@
 
 namespace hfd::cli {
 
+namespace {
+
+std::string not_empty(const std::string& value) { return value.empty() ? "an empty word where a value is needed" : ""; }
+
+}  // namespace
+
 struct Command::State {
   std::function<int()> run;
 };
@@ -21,7 +27,7 @@ Command Command::add_command(const std::string& name, const std::string& descrip
 }
 
 void Command::text(const std::string& name, std::string& target, const std::string& help) {
-  CLI::Option* option = app_->add_option(name, target, help);
+  CLI::Option* option = app_->add_option(name, target, help)->check(not_empty);
   if (!target.empty()) {
     option->capture_default_str();
   }
@@ -29,11 +35,16 @@ void Command::text(const std::string& name, std::string& target, const std::stri
 
 void Command::text(const std::string& name, std::optional<std::string>& target, const std::string& help) {
   app_->add_option_function<std::string>(
-      name, [&target](const std::string& value) { target = value; }, help);
+          name, [&target](const std::string& value) { target = value; }, help)
+      ->check(not_empty);
+}
+
+void Command::message(const std::string& name, std::string& target, const std::string& help) {
+  app_->add_option(name, target, help);
 }
 
 void Command::required(const std::string& name, std::string& target, const std::string& help) {
-  app_->add_option(name, target, help)->required();
+  app_->add_option(name, target, help)->required()->check(not_empty);
 }
 
 void Command::words(const std::string& name, std::vector<std::string>& target, std::size_t count_min,

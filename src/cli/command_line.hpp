@@ -21,9 +21,12 @@ namespace hfd::cli {
 class Command {
  public:
   Command add_command(const std::string& name, const std::string& description);
-  /// "name" is a positional word, "-n,--name" an option. The target's value now is the default.
+  /// "name" is a positional word, "-n,--name" an option. The target's value now is the default. An
+  /// empty word is refused: it is nearly always a variable of a script that was not set.
   void text(const std::string& name, std::string& target, const std::string& help);
   void text(const std::string& name, std::optional<std::string>& target, const std::string& help);
+  /// Like text(), but may be empty.
+  void message(const std::string& name, std::string& target, const std::string& help);
   void required(const std::string& name, std::string& target, const std::string& help);
   /// So many words in a row.
   void words(const std::string& name, std::vector<std::string>& target, std::size_t count_min, std::size_t count_max,

@@ -195,8 +195,8 @@ vfs::VersionSource Daemon::version_source() {
 }
 
 Json Daemon::status() const {
-  return status_document({options_, *sources_, *syncer_, *rebuilder_, *cache_, files_ ? files_->reads() : 0, started_,
-                          read_only_, options_.folders.staging + "/control.sock"});
+  return status_document({options_, *sources_, *syncer_, *rebuilder_, *cache_, files_ ? files_->reads() : 0,
+                          files_ ? files_->read_errors() : std::vector<publish::RecordedError>(), started_, read_only_, options_.folders.staging + "/control.sock"});
 }
 
 Json Daemon::answer(const Json& request) {

@@ -86,6 +86,10 @@ int print_people(const api::VersionDifference& difference) {
 
 Result<api::VersionDifference> compute(const Arguments& arguments) {
   const bool has_place = arguments.words.size() == 3;
+  if (!has_place && is_place(arguments.words[0])) {
+    return Error{ErrorCode::invalid_argument, "two versions are needed after the place", arguments.words[0],
+                 "write hfdeltafs diff PLACE A B"};
+  }
   const std::string& a = arguments.words[has_place ? 1 : 0];
   const std::string& b = arguments.words[has_place ? 2 : 1];
   HFD_TRY(const std::unique_ptr<api::Session> session,

@@ -129,7 +129,16 @@ Result<std::string> absolute_uri(const std::string& text) {
     return text;
   }
   HFD_TRY(remote::ParsedUri uri, remote::parse_uri(text));
-  return std::move(uri.canonical);
+  return uri.canonical;
+}
+
+/// Says what is wrong with SOURCE before anything is looked at that could be wrong because of it.
+Result<void> check_source(const std::string& text) {
+  HFD_TRY(const remote::ParsedUri uri, remote::parse_uri(text));
+  if (uri.kind == remote::UriKind::folder && ::access(uri.path.c_str(), F_OK) != 0) {
+    return base::os_error(errno, "cannot mount", uri.path);
+  }
+  return {};
 }
 
 Result<DaemonOptions> make_daemon_options(MountArguments& arguments) {
@@ -144,6 +153,9 @@ Result<DaemonOptions> make_daemon_options(MountArguments& arguments) {
   daemon.spec.ref = arguments.ref;
   daemon.spec.revision = arguments.revision;
   daemon.read_only = arguments.read_only;
+  if (daemon.spec.source != daemon.spec.bucket) {
+    HFD_TRY_VOID(check_source(daemon.spec.source));
+  }
   HFD_TRY(daemon.mount_point, prepare_mount_point(arguments.folder));
   std::string cache_dir = arguments.cache_dir;
   if (!cache_dir.empty()) {

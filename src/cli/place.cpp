@@ -21,6 +21,9 @@ std::string text_member(const base::Json& object, std::string_view key) {
 Place find_place(const std::string& given) {
   Place place;
   place.source = given.empty() ? "." : given;
+  if (!is_place(place.source) && mount_status(place.source).ok()) {
+    place.source = "./" + place.source;  // a mount point given by its bare name
+  }
   const auto uri = remote::parse_uri(place.source);
   if (!uri.ok() || uri->kind != remote::UriKind::folder) {
     return place;

@@ -83,7 +83,7 @@ void add_publish_command(Command& program) {
   command.required("uri", arguments->options.uri, "The bucket; made when it is not there");
   command.text("--base", arguments->base, "The base model, for the first publish");
   command.text("--ref", arguments->options.ref, "The line of versions to publish to");
-  command.text("-m,--message", arguments->options.message, "What this version is");
+  command.message("-m,--message", arguments->options.message, "What this version is");
   command.choice("--format", arguments->format, {"native", "slime", "trl"}, "Layout on the bucket");
   command.flag("--partial", arguments->partial,
                     "Accepted: incomplete sets are published anyway, with a warning");

@@ -198,7 +198,7 @@ void add_commit_command(Command& program) {
   Command command = program.add_command("commit", "Publish what was written, and wait until the bucket has it");
   const auto arguments = std::make_shared<CommitArguments>();
   command.required("folder", arguments->folder, "The mount point");
-  command.text("-m,--message", arguments->message, "What this version is");
+  command.message("-m,--message", arguments->message, "What this version is");
   command.flag("--partial", arguments->partial, "Publish incomplete sets and files left by a crash too");
   command.text("--timeout", arguments->timeout, "Seconds to wait");
   command.flag("--json", arguments->json, "One JSON document");

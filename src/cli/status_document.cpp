@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace hfd::cli {
@@ -33,9 +34,13 @@ Json staging_of(const publish::SyncStatus& status, const DaemonOptions& options)
   return staging;
 }
 
-Json errors_of(const publish::SyncStatus& status) {
+/// Failures of publishing, following and reading, newest first.
+Json errors_of(std::vector<publish::RecordedError> recorded_errors, const std::vector<publish::RecordedError>& more) {
+  recorded_errors.insert(recorded_errors.end(), more.begin(), more.end());
+  std::stable_sort(recorded_errors.begin(), recorded_errors.end(),
+                   [](const auto& a, const auto& b) { return a.time > b.time; });
   Json errors = Json::array();
-  for (const publish::RecordedError& recorded : status.errors) {
+  for (const publish::RecordedError& recorded : recorded_errors) {
     Json entry = Json::object();
     entry.set("time", base::to_rfc3339(recorded.time))
         .set("code", error_code_name(recorded.error.code))
@@ -89,7 +94,7 @@ Json status_document(const StatusParts& parts) {
       .set("staging", staging_of(status, parts.options))
       .set("rss_bytes", resident_bytes())
       .set("last_publish", std::move(last_publish))
-      .set("errors", errors_of(status))
+      .set("errors", errors_of(status.errors, parts.read_errors))
       .set("conflicts", Json::array())
       .set("counters", counters_of(parts))
       .set("control", parts.control);

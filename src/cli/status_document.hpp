@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.hpp"
 #include "cli/daemon.hpp"
@@ -21,6 +22,7 @@ struct StatusParts {
   rebuild::Rebuilder& rebuilder;
   store::ChunkStore& cache;
   std::uint64_t fuse_reads = 0;
+  std::vector<publish::RecordedError> read_errors = {};
   base::UnixNanoseconds started = 0;
   bool read_only = false;
   std::string control;  ///< path of the control socket

@@ -31,10 +31,10 @@ base::Json to_json(const api::Verification& result) {
 
 int print_people(const api::Verification& result) {
   for (const api::BadObject& object : result.bad) {
-    std::string where =
-        object.version.empty() ? std::string() : "needed by version " + object.version;
-    where += object.path.empty() ? std::string() : " for " + object.path;
-    report(Error{ErrorCode::corrupt, "damaged: " + object.reason, object.object, where}, false);
+    std::string line = "damaged: " + object.object + ": " + object.reason;
+    line += object.version.empty() ? std::string() : "; needed by version " + object.version;
+    line += object.path.empty() ? std::string() : " for " + object.path;
+    print_text(line);
   }
   return print_text(std::string(result.bad.empty() ? "ok" : "damaged") + ": " +
                     std::to_string(result.versions) + " versions, " +
@@ -55,7 +55,14 @@ int run_verify(const std::string& place, const std::string& base, bool json) {
     return report(result.error(), json);
   }
   const int printed = json ? print_json(to_json(*result)) : print_people(*result);
-  return result->bad.empty() ? printed : 1;
+  if (result->bad.empty()) {
+    return printed;
+  }
+  const std::string count = std::to_string(result->bad.size());
+  return report(Error{ErrorCode::corrupt, "damaged: objects are wrong or missing: " + count + ", first " +
+                                              result->bad.front().reason,
+                      result->bad.front().object, "restore them from a copy of the bucket"},
+                false);
 }
 
 }  // namespace

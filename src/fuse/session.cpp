@@ -178,7 +178,8 @@ class FuseSession final : public Session {
   void names_changed(const std::vector<publish::ChangedName>& names) override {
     const base::Lock lock(mutex_);
     if (names_.size() + names.size() <= changed_names_max) {
-      names_.insert(names_.end(), names.begin(), names.end());
+      // Backwards: a folder that goes comes after what was in it, and hides all of that at once.
+      names_.insert(names_.end(), names.rbegin(), names.rend());
     }
     wake_.notify_all();
   }

@@ -60,10 +60,12 @@ std::size_t ContentIndex::PageKeyHash::operator()(const PageKey& key) const noex
   return value ^ (static_cast<std::size_t>(key.page) * 0x9E3779B97F4A7C15ULL);
 }
 
-ContentIndex::ContentIndex(remote::Remote& bucket, UpstreamFinder upstream, ChunkFetcher& fetcher)
+ContentIndex::ContentIndex(remote::Remote& bucket, UpstreamFinder upstream, ChunkFetcher& fetcher,
+                           Counters& counters)
     : bucket_(bucket),
       upstream_(std::move(upstream)),
       fetcher_(fetcher),
+      counters_(counters),
       directories_(directory_count_max, weigh_one<codec::DeltaDirectory>),
       pages_(page_count_max, weigh_one<codec::IndexPage>) {}
 
@@ -83,6 +85,11 @@ Result<Recipe> ContentIndex::recipe(const ContentRef& ref) const {
     recipe.source = {&bucket_, lineage::object_of(*recipe.edge), blob->object_bytes, blob->object.bytes};
   }
   return recipe;
+}
+
+void ContentIndex::count(bool good, bool again) {
+  counters_.blocks_bad.fetch_add(good ? 0 : 1);
+  counters_.blocks_healed.fetch_add(good && again ? 1 : 0);
 }
 
 void ContentIndex::directory(const Recipe& recipe, std::function<void(Result<DirectoryPtr>)> take) {
@@ -113,6 +120,7 @@ void ContentIndex::load_directory(const Recipe& recipe, bool again, std::functio
                             (*parsed)->target_bytes() != recipe.content->bytes)) {
           parsed = Error{ErrorCode::corrupt, "an object makes another content than its manifest says"};
         }
+        count(parsed.ok(), again);
         if (!parsed.ok() && !again) {
           fetcher_.drop(recipe.source, recipe.directory_range());
           load_directory(recipe, true, std::move(take));
@@ -143,6 +151,7 @@ void ContentIndex::load_page(const Recipe& recipe, const DirectoryPtr& directory
                          return;
                        }
                        auto parsed = codec::IndexPage::parse(directory, page, *stored);
+                       count(parsed.ok(), again);
                        if (!parsed.ok() && !again) {
                          fetcher_.drop(recipe.source, directory->page_range(page));
                          load_page(recipe, directory, page, true, std::move(take));

@@ -33,7 +33,7 @@ struct Recipe {
 
 class ContentIndex {
  public:
-  ContentIndex(remote::Remote& bucket, UpstreamFinder upstream, ChunkFetcher& fetcher);
+  ContentIndex(remote::Remote& bucket, UpstreamFinder upstream, ChunkFetcher& fetcher, Counters& counters);
 
   /// Finds content and edge. No I/O. not_found when the manifest does not know the content.
   Result<Recipe> recipe(const ContentRef& ref) const;
@@ -56,6 +56,8 @@ class ContentIndex {
     std::size_t operator()(const PageKey& key) const noexcept;
   };
 
+  /// Counts a bad index, or one that came right on the second try.
+  void count(bool good, bool again);
   void load_directory(const Recipe& recipe, bool again, std::function<void(Result<DirectoryPtr>)> take);
   void load_page(const Recipe& recipe, const DirectoryPtr& directory, std::uint32_t page, bool again,
                  std::function<void(Result<PagePtr>)> take);
@@ -67,6 +69,7 @@ class ContentIndex {
   remote::Remote& bucket_;
   UpstreamFinder upstream_;
   ChunkFetcher& fetcher_;
+  Counters& counters_;
   FlightCache<PageKey, codec::DeltaDirectory, PageKeyHash> directories_;
   FlightCache<PageKey, codec::IndexPage, PageKeyHash> pages_;
 };

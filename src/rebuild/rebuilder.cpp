@@ -75,7 +75,7 @@ class RebuilderImpl final : public Rebuilder {
                 const RebuildOptions& options)
       : options_(options),
         fetcher_(cache, options.deadline),
-        index_(bucket, std::move(upstream), fetcher_),
+        index_(bucket, std::move(upstream), fetcher_, counters_),
         blocks_(options.pool_bytes_max, weigh_bytes),
         read_ahead_(options.read_ahead_bytes_max),
         decoders_("hfd-decode", std::max<std::size_t>(1, options.decode_threads)) {}

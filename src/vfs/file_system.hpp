@@ -5,7 +5,9 @@
 // touch the local disk at most. Nothing here waits for a remote on the caller's thread. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -103,6 +105,8 @@ class FileSystem {
   /// For the syncer: see SyncHooks.
   bool has_writer(publish::NodeId id) const;
   std::uint64_t reads() const { return reads_.load(); }
+  /// Reads that failed, newest first, a bounded number; for status.
+  std::vector<publish::RecordedError> read_errors() const;
 
  private:
   Result<void> check_writable(Inode inode) const;
@@ -125,6 +129,8 @@ class FileSystem {
   Result<void> fill_data(OpenNode& open, const base::Fd& data, std::uint64_t bytes);
   Result<void> settle(OpenNode& open, bool closes);
   void resize(Inode inode, std::uint64_t bytes, Done done);
+  /// rebuilder_.read() that remembers failures.
+  void rebuild(const rebuild::ContentRef& content, ByteRange range, ReadDone done);
 
   publish::WorkTree& tree_;
   publish::Syncer& syncer_;
@@ -134,7 +140,8 @@ class FileSystem {
   OpenFiles open_;
   std::atomic<std::uint64_t> reads_{0};
 
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
+  std::deque<publish::RecordedError> read_errors_ HFD_GUARDED_BY(mutex_);
   std::unordered_map<Inode, std::uint64_t> lookups_ HFD_GUARDED_BY(mutex_);
 
   /// Copies old bytes into staging before a first write; waits for the remote where it must.

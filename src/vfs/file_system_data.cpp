@@ -19,6 +19,7 @@ namespace {
 
 /// Unit of copying old bytes into staging.
 constexpr std::uint64_t copy_bytes = 4ULL << 20U;
+constexpr std::size_t read_errors_max = 32;
 constexpr const char* staged_name = "staged file";
 
 Error no_such_handle() { return Error{ErrorCode::invalid_argument, "no such open file"}; }
@@ -127,7 +128,7 @@ void FileSystem::read(HandleId id, ByteRange range, ReadDone done) {
     return;
   }
   if (!handle->node) {
-    rebuilder_.read(*handle->content, clip(range, handle->content_bytes), std::move(done));
+    rebuild(*handle->content, clip(range, handle->content_bytes), std::move(done));
     return;
   }
   SharedFd data;
@@ -140,7 +141,7 @@ void FileSystem::read(HandleId id, ByteRange range, ReadDone done) {
     content_bytes_now = handle->node->content_bytes;
   }
   if (!data) {
-    rebuilder_.read(*content, clip(range, content_bytes_now), std::move(done));
+    rebuild(*content, clip(range, content_bytes_now), std::move(done));
     return;
   }
   base::Bytes bytes(range.size);
@@ -151,6 +152,24 @@ void FileSystem::read(HandleId id, ByteRange range, ReadDone done) {
   }
   bytes.resize(*got);
   done(std::move(bytes));
+}
+
+void FileSystem::rebuild(const rebuild::ContentRef& content, ByteRange range, ReadDone done) {
+  rebuilder_.read(content, range, [this, done = std::move(done)](Result<base::Bytes> bytes) {
+    if (!bytes.ok()) {
+      const base::Lock lock(mutex_);
+      read_errors_.push_front({base::now_utc(), bytes.error()});
+      if (read_errors_.size() > read_errors_max) {
+        read_errors_.pop_back();
+      }
+    }
+    done(std::move(bytes));
+  });
+}
+
+std::vector<publish::RecordedError> FileSystem::read_errors() const {
+  const base::Lock lock(mutex_);
+  return {read_errors_.begin(), read_errors_.end()};
 }
 
 // --- write -----------------------------------------------------------------------------------

@@ -181,7 +181,8 @@ class Mount:
         self.options, self.env, self.prefix, self.pid = options, env or {}, list(prefix), None
 
     def start(self):
-        self.point.mkdir(parents=True, exist_ok=True)
+        if not is_mounted(self.point):  # a dead mount cannot even be looked at
+            self.point.mkdir(parents=True, exist_ok=True)
         Mount.live.append(self)
         done = run([*self.prefix, HFD, "mount", self.source, self.point, "--cache-dir", self.cache_dir, *self.options],
                    env=self.env, timeout=60)
