@@ -52,6 +52,18 @@ Result<std::unique_ptr<remote::Remote>> open_base(const std::string& source) {
   return remote;
 }
 
+namespace {
+
+Result<bool> is_empty_folder(const remote::ParsedUri& uri) {
+  if (uri.kind != remote::UriKind::folder) {
+    return false;
+  }
+  const auto names = base::list_folder(uri.path);
+  return names.ok() && names->empty();
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   std::unique_ptr<Session> session(
       new Session(options));  // NOLINT(cppcoreguidelines-owning-memory): private constructor
@@ -64,7 +76,9 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   session->upstreams_ = std::make_unique<Upstreams>(std::move(base));
   session->bucket_ = std::make_unique<lineage::Bucket>(*session->remote_, options.deadline);
   HFD_TRY(const bool initialised, session->bucket_->is_initialised());
-  session->is_bucket_ = initialised || options.as_bucket;
+  // An empty folder is a bucket that nobody has written to yet.
+  HFD_TRY(const bool is_empty, is_empty_folder(uri));
+  session->is_bucket_ = initialised || options.as_bucket || is_empty;
   session->pool_ = std::make_unique<base::ThreadPool>("hfd-work", base::processor_count());
   rebuild::RebuildOptions rebuild;
   rebuild.deadline = options.deadline;

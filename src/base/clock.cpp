@@ -67,8 +67,11 @@ Result<UnixNanoseconds> from_rfc3339(std::string_view text) {
   UnixNanoseconds fraction = 0;
   if (text.size() > 20) {
     const std::size_t digits = text.size() - 21;
+    if (text[19] != '.' || digits < 1 || digits > 9) {
+      return bad;  // before reading them: more digits would not fit the number
+    }
     fraction = number_at(text, 20, digits);
-    if (text[19] != '.' || digits < 1 || digits > 9 || fraction < 0) {
+    if (fraction < 0) {
       return bad;
     }
     for (std::size_t i = digits; i < 9; ++i) {

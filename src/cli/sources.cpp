@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/hash.hpp"
 
@@ -28,17 +29,6 @@ VersionPtr as_version(lineage::Manifest manifest) {
   version->manifest_bytes = text.size();
   version->manifest = std::move(manifest);
   return version;
-}
-
-/// True when a file of version 0 is on disk as it was when it was hashed (size and mtime).
-bool looks_unchanged(const remote::Remote& remote, const lineage::FileEntry& entry) {
-  const auto path = remote.local_path(entry.path);
-  struct stat status {};
-  if (!path || ::stat(path->c_str(), &status) != 0) {
-    return false;
-  }
-  return static_cast<std::uint64_t>(status.st_size) == entry.bytes &&
-         status.st_mtim.tv_sec * 1'000'000'000LL + status.st_mtim.tv_nsec == entry.mtime;
 }
 
 }  // namespace
@@ -99,11 +89,13 @@ Result<void> Sources::find_versions(const SourceSpec& spec, base::ThreadPool& po
     if (const auto zero = bucket_->resolve("v0", spec.ref); zero.ok()) {
       HFD_TRY(base_, bucket_->version(*zero));
     }
-    HFD_TRY_VOID(check_base(pool));
+    const bool is_named = !spec.base.empty() || (base_remote_ && bucket_remote_->uri() != source_uri_);
+    HFD_TRY_VOID(check_base(is_named, pool));
   } else if (base_remote_) {
     HFD_TRY(lineage::Manifest manifest, lineage::manifest_of_base(*base_remote_, pool));
     base_ = as_version(std::move(manifest));
     start_ = base_;
+    remember_base_files(base_->manifest);
   }
   if (!spec.revision.empty()) {
     if (bucket_ && head) {
@@ -116,9 +108,32 @@ Result<void> Sources::find_versions(const SourceSpec& spec, base::ThreadPool& po
   return {};
 }
 
+/// Size and mtime now; nothing when the remote has no files that can be looked at directly.
+Result<std::optional<Sources::Seen>> Sources::look_at_base_file(const std::string& path) const {
+  const auto local = base_remote_->local_path(path);
+  if (!local) {
+    return std::optional<Seen>();
+  }
+  struct stat status {};
+  if (::stat(local->c_str(), &status) != 0) {
+    return base::os_error(errno, "a file of the base is gone", *local);
+  }
+  return std::optional<Seen>(Seen{static_cast<std::uint64_t>(status.st_size),
+                                  status.st_mtim.tv_sec * 1'000'000'000LL + status.st_mtim.tv_nsec});
+}
+
+/// `right`: what the files hold now, just read or unchanged since.
+void Sources::remember_base_files(const lineage::Manifest& right) {
+  for (const lineage::FileEntry& entry : right.files) {
+    const auto seen = look_at_base_file(entry.path);
+    base_files_[entry.path] = seen.ok() ? *seen : std::nullopt;
+  }
+}
+
 /// A base that stands in for the recorded one, or that changed on disk, must still hold the same bytes:
-/// files that come straight from it carry no hash of their own blocks.
-Result<void> Sources::check_base(base::ThreadPool& pool) {
+/// files that come straight from it carry no hash of their own blocks. One that the user named is refused
+/// whole; of one that changed behind our back only the files that differ are.
+Result<void> Sources::check_base(bool is_named, base::ThreadPool& pool) {
   if (!base_ || !base_->manifest.base) {
     return {};
   }
@@ -132,21 +147,42 @@ Result<void> Sources::check_base(base::ThreadPool& pool) {
   }
   const auto& files = base_->manifest.files;
   const bool unchanged = std::all_of(files.begin(), files.end(), [&](const lineage::FileEntry& entry) {
-    return entry.kind != lineage::FileEntry::Kind::file || looks_unchanged(*base_remote_, entry);
+    const auto seen = look_at_base_file(entry.path);
+    return entry.kind != lineage::FileEntry::Kind::file ||
+           (seen.ok() && *seen && **seen == Seen{entry.bytes, entry.mtime});
   });
   if (unchanged) {
+    remember_base_files(base_->manifest);
     return {};
   }
   HFD_TRY(const lineage::Manifest now, lineage::manifest_of_base(*base_remote_, pool));
+  remember_base_files(now);
   for (const lineage::FileEntry& entry : files) {
     const auto same = std::find_if(now.files.begin(), now.files.end(),
                                    [&](const lineage::FileEntry& other) { return other.path == entry.path; });
-    if (entry.kind == lineage::FileEntry::Kind::file && (same == now.files.end() || same->sha256 != entry.sha256)) {
+    if (entry.kind != lineage::FileEntry::Kind::file || (same != now.files.end() && same->sha256 == entry.sha256)) {
+      continue;
+    }
+    if (is_named) {
       return Error{ErrorCode::corrupt, "wrong base: a file is not what the bucket was made with",
                    base_remote_->uri() + "/" + entry.path, "name the right base with --base"};
     }
+    base_files_[entry.path] = std::nullopt;
   }
   return {};
+}
+
+Result<void> Sources::check_base_file(const std::string& path) const {
+  const auto known = base_files_.find(path);
+  if (known == base_files_.end()) {
+    return {};  // the remote itself will say that it is not there
+  }
+  const auto now = look_at_base_file(path);
+  if (known->second && now.ok() && *now && **now == *known->second) {
+    return {};
+  }
+  return Error{ErrorCode::corrupt, "the base changed: its bytes are not what the version was made with",
+               base_remote_->uri() + "/" + path, "restore the file, or name another copy with --base"};
 }
 
 std::string Sources::base_uri() const {
@@ -168,6 +204,7 @@ Result<remote::Remote*> Sources::upstream(const lineage::UpstreamEdge& edge) {
   // The base that was named or checked at mount stands in for the recorded place.
   const bool is_base = base_ && base_->manifest.base && base_->manifest.base->uri == edge.uri;
   if (base_remote_ && (is_base || base_remote_->uri() == edge.uri)) {
+    HFD_TRY_VOID(check_base_file(edge.path));
     return base_remote_.get();
   }
   const base::Lock lock(mutex_);

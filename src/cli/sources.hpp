@@ -57,7 +57,9 @@ class Sources {
   Sources() = default;
   Result<void> open_remotes(const SourceSpec& spec);
   Result<void> find_versions(const SourceSpec& spec, base::ThreadPool& pool);
-  Result<void> check_base(base::ThreadPool& pool);
+  Result<void> check_base(bool is_named, base::ThreadPool& pool);
+  void remember_base_files(const lineage::Manifest& right);
+  Result<void> check_base_file(const std::string& path) const;
   Result<remote::Remote*> upstream(const lineage::UpstreamEdge& edge);
   template <class Pick>
   std::uint64_t sum(const Pick& pick) const;
@@ -68,6 +70,15 @@ class Sources {
   std::unique_ptr<lineage::Bucket> bucket_;
   lineage::VersionPtr base_;
   lineage::VersionPtr start_;
+
+  /// How a file of the base was when its bytes were known to be right; nothing: they are wrong.
+  struct Seen {
+    std::uint64_t bytes = 0;
+    base::UnixNanoseconds mtime = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  Result<std::optional<Seen>> look_at_base_file(const std::string& path) const;
+  std::map<std::string, std::optional<Seen>> base_files_;  ///< written at open only
 
   mutable base::Mutex mutex_;
   std::map<std::string, std::unique_ptr<remote::Remote>> others_ HFD_GUARDED_BY(mutex_);  ///< by URI

@@ -296,6 +296,15 @@ Result<void> Syncer::hold_back(Plan& plan, const std::set<std::string>& folders)
   return {};
 }
 
+/// For status: which files are not whole, and why.
+void Syncer::note_held(const Plan& plan) {
+  const base::Lock lock(mutex_);
+  held_.clear();
+  for (const IncompleteFile& file : plan.incomplete) {
+    held_[file.path] = file.reason;
+  }
+}
+
 void Syncer::publish_when_quiet() {
   const auto now = base::SteadyClock::now();
   const std::uint64_t generation = tree_.generation();
@@ -314,13 +323,9 @@ void Syncer::publish_when_quiet() {
     return;
   }
   std::set<std::string> held_folders;
-  {
-    const base::Lock lock(mutex_);
-    held_.clear();
-    for (const IncompleteFile& file : plan->incomplete) {
-      held_folders.insert(folder_of(file.path));
-      held_[file.path] = file.reason;
-    }
+  note_held(*plan);
+  for (const IncompleteFile& file : plan->incomplete) {
+    held_folders.insert(folder_of(file.path));
   }
   if (!held_folders.empty()) {
     [[maybe_unused]] const auto held = hold_back(*plan, held_folders);
@@ -356,6 +361,7 @@ Result<PublishOutcome> Syncer::publish_on_request(const CommitRequest& request) 
   for (int i = 0; i < commit_tries_max && !stopping_; ++i) {
     const std::uint64_t generation = tree_.generation();
     HFD_TRY(Plan plan, make_plan(request.partial));
+    note_held(plan);
     if (!request.partial && !plan.open_paths.empty()) {
       return Error{ErrorCode::incomplete, "held back: files are still open for writing", name_some(plan.open_paths),
                    "close them, or commit --partial without them"};

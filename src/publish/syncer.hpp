@@ -124,6 +124,7 @@ class Syncer {
   Result<PublishOutcome> publish_plan(Plan& plan, const std::string& message);
   Result<Plan> make_plan(bool partial);
   Result<void> hold_back(Plan& plan, const std::set<std::string>& folders);
+  void note_held(const Plan& plan);
   bool differs(const std::vector<PublishFile>& files) const;
   bool is_stale(const Snapshot& snapshot) const;
   void set_current(const lineage::VersionPtr& version);

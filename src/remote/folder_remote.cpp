@@ -149,7 +149,13 @@ Result<std::string> FolderRemote::make_parent(const std::string& name) {
        at.resize(std::max<std::size_t>(at.rfind('/'), 1))) {
     missing.push_back(at);
   }
-  HFD_TRY_VOID(base::make_folders(parent));
+  if (auto made = base::make_folders(parent); !made.ok()) {
+    Error error = std::move(made).error();
+    if (error.code == ErrorCode::not_found) {
+      error.code = ErrorCode::unavailable;  // the folder is away: not the caller's wrong name
+    }
+    return error;
+  }
   for (const std::string& folder : missing) {
     HFD_TRY_VOID(base::sync_folder(folder.substr(0, std::max<std::size_t>(folder.rfind('/'), 1))));
   }

@@ -77,6 +77,30 @@ TEST_SUITE("codec/sparse") {
           encode(WordKind::bf16, ClassTable{}, source, target).size());
   }
 
+  // Failed before 2026-12-01: the zigzag of the distance did not fit the unary code of the reader.
+  TEST_CASE("a table whose gap parameter is far from the block's own still codes it") {
+    for (const WordKind kind : {WordKind::w1, WordKind::w2, WordKind::bf16, WordKind::f32, WordKind::w8}) {
+      const std::size_t width = word_bytes(kind);
+      const Bytes source = hfd::test::random_bytes(8192, 8);
+      Bytes neighbours = source;  // gaps of 0
+      for (std::size_t at = 0; at < 100 * width; at += width) {
+        neighbours[at] ^= std::byte{1};
+      }
+      Bytes distant = source;  // one large gap
+      distant[8192 - width] ^= std::byte{1};
+      for (const unsigned gap_bits : {0U, 8U, 15U, 16U, 20U, 31U}) {
+        CAPTURE(gap_bits);
+        const ClassTable table{{0}, {static_cast<std::uint8_t>(gap_bits)}, {0}};
+        for (const Bytes& target : {neighbours, distant}) {
+          const Bytes coded = encode(kind, table, source, target);
+          Bytes out(source.size());
+          REQUIRE(decode_sparse(kind, table, coded, source, out).ok());
+          CHECK(out == target);
+        }
+      }
+    }
+  }
+
   TEST_CASE("the scan stops at its limit") {
     const Bytes source = hfd::test::random_bytes(1000, 4);
     const Bytes target = hfd::test::random_bytes(1000, 5);
