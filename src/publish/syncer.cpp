@@ -350,6 +350,22 @@ void Syncer::publish_when_quiet() {
   not_before_ = base::SteadyClock::now() + back_off_;
 }
 
+/// What was open for writing when a daemon died may be half a file: only the user can tell.
+Result<void> Syncer::check_nothing_left_by_crash() const {
+  HFD_TRY(const std::vector<StagedFile> staged, tree_.staged_files());
+  std::vector<std::string> names;
+  for (const StagedFile& file : staged) {
+    if (file.left_by_crash && !file.junk) {
+      names.push_back(file.path);
+    }
+  }
+  if (names.empty()) {
+    return {};
+  }
+  return Error{ErrorCode::incomplete, "held back: files were open for writing when the daemon ended", name_some(names),
+               "write them again, or commit --partial to publish what there is"};
+}
+
 Result<PublishOutcome> Syncer::publish_on_request(const CommitRequest& request) {
   if (bucket_ == nullptr || options_.read_only) {
     return Error{ErrorCode::read_only, "cannot commit: the mount is read-only"}.with_hint("mount it with --bucket URI");
@@ -362,6 +378,9 @@ Result<PublishOutcome> Syncer::publish_on_request(const CommitRequest& request) 
     const std::uint64_t generation = tree_.generation();
     HFD_TRY(Plan plan, make_plan(request.partial));
     note_held(plan);
+    if (!request.partial) {
+      HFD_TRY_VOID(check_nothing_left_by_crash());
+    }
     if (!request.partial && !plan.open_paths.empty()) {
       return Error{ErrorCode::incomplete, "held back: files are still open for writing", name_some(plan.open_paths),
                    "close them, or commit --partial without them"};
@@ -477,10 +496,19 @@ Result<void> Syncer::drain(base::Deadline deadline) {
 SyncStatus Syncer::status() const {
   SyncStatus status;
   const auto staged = tree_.staged_files();
+  std::set<NodeId> open_ids;
+  if (staged.ok() && hooks_.has_writer) {
+    for (const StagedFile& file : *staged) {
+      if (hooks_.has_writer(file.id)) {
+        open_ids.insert(file.id);
+      }
+    }
+  }
   const base::Lock lock(mutex_);
   if (staged.ok()) {
     for (const StagedFile& file : *staged) {
-      StagedState state{file.path, file.bytes, file.writing ? "writing" : "quiet", ""};
+      const bool is_open = file.writing || open_ids.count(file.id) > 0;
+      StagedState state{file.path, file.bytes, is_open ? "writing" : "quiet", ""};
       if (file.junk) {
         state.reason = "a temporary name, not published";
       } else if (file.left_by_crash) {

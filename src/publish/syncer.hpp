@@ -125,6 +125,7 @@ class Syncer {
   Result<Plan> make_plan(bool partial);
   Result<void> hold_back(Plan& plan, const std::set<std::string>& folders);
   void note_held(const Plan& plan);
+  Result<void> check_nothing_left_by_crash() const;
   bool differs(const std::vector<PublishFile>& files) const;
   bool is_stale(const Snapshot& snapshot) const;
   void set_current(const lineage::VersionPtr& version);

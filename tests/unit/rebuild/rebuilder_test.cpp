@@ -31,8 +31,8 @@ std::string nudged(std::string text, std::size_t step) {
 /// A bucket of two versions: the model of the second is a delta against that of the first.
 struct TwoVersions {
   test::PublisherFixture publisher;
-  Tree parent_tree{{model, safetensors({matrix("w", 2500, 1)})},
-                   {"other.safetensors", safetensors({matrix("v", 2500, 2)})},
+  Tree parent_tree{{model, safetensors({matrix("w", 1300, 1)})},
+                   {"other.safetensors", safetensors({matrix("v", 1300, 2)})},
                    {"notes.txt", "small and kept whole"}};
   Tree head_tree = parent_tree;
   lineage::VersionPtr parent;
@@ -155,7 +155,7 @@ TEST_SUITE("rebuild/rebuilder") {
 
   TEST_CASE("a chain of deltas rebuilds its newest content") {
     test::PublisherFixture publisher;
-    Tree tree{{model, safetensors({matrix("w", 1200, 1)})}};
+    Tree tree{{model, safetensors({matrix("w", 800, 1)})}};
     lineage::VersionPtr version = publisher.publish(tree).version;
     for (std::size_t step = 5; step < 9; ++step) {
       tree[model] = nudged(tree[model], step);
@@ -317,7 +317,7 @@ TEST_SUITE("rebuild/rebuilder") {
     const auto rebuilder = Rebuilder::create(remote, no_upstream(), nullptr, options);
     std::vector<std::future<Result<base::Bytes>>> waiting;
     for (std::uint64_t i = 0; i < 8; ++i) {
-      waiting.push_back(start(*rebuilder, f.ref(stuck), {i * 100'000, 10}));
+      waiting.push_back(start(*rebuilder, f.ref(stuck), {i * 80'000, 10}));
     }
     auto free = start(*rebuilder, f.ref(model), {0, 1000});
     const bool answered = free.wait_for(patience) == std::future_status::ready;
@@ -327,7 +327,7 @@ TEST_SUITE("rebuild/rebuilder") {
     for (std::uint64_t i = 0; i < 8; ++i) {
       const auto bytes = waiting[i].get();  // those that queued are admitted in their turn
       REQUIRE(bytes.ok());
-      CHECK(base::as_text(*bytes) == f.head_tree[stuck].substr(i * 100'000, 10));
+      CHECK(base::as_text(*bytes) == f.head_tree[stuck].substr(i * 80'000, 10));
     }
     const auto bytes = free.get();
     REQUIRE(bytes.ok());
