@@ -250,6 +250,10 @@ Result<Syncer::Plan> Syncer::make_plan(bool partial) {
   HFD_TRY(plan.snapshot, tree_.snapshot());
   std::set<std::string> open_folders;
   for (const SnapshotEntry& entry : plan.snapshot.entries) {
+    if (entry.node.kind == NodeKind::symlink &&
+        !lineage::is_inside_symlink(entry.path, entry.node.symlink_target)) {
+      continue;  // lives in this mount only: elsewhere it would lead somewhere else
+    }
     const bool staged = entry.node.kind == NodeKind::file && entry.node.place == Place::staged;
     if (staged && (entry.node.writing || (hooks_.has_writer && hooks_.has_writer(entry.node.id)))) {
       plan.open_paths.push_back(entry.path);
