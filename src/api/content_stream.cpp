@@ -4,46 +4,19 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <optional>
 
-#include "base/mutex.hpp"
+#include "base/answer.hpp"
 
 namespace hfd::api {
-namespace {
-
-/// One request under way. Shared with its call-back, which may outlive a stream that failed.
-class Piece {
- public:
-  void give(Result<base::Bytes> bytes) {
-    const base::Lock lock(mutex_);
-    bytes_ = std::move(bytes);
-    there_.notify_all();
-  }
-  Result<base::Bytes> wait() {
-    const base::Lock lock(mutex_);
-    while (!bytes_) {
-      there_.wait(mutex_);
-    }
-    return std::move(*bytes_);
-  }
-
- private:
-  base::Mutex mutex_;
-  base::Condition there_;
-  std::optional<Result<base::Bytes>> bytes_ HFD_GUARDED_BY(mutex_);
-};
-
-}  // namespace
-
 Result<void> stream_content(rebuild::Rebuilder& rebuilder, const rebuild::ContentRef& content,
                             ByteRange range, const base::ByteSink& sink) {
   constexpr std::size_t window = stream_window_bytes / stream_piece_bytes;
-  std::deque<std::shared_ptr<Piece>> under_way;
+  std::deque<std::shared_ptr<base::Answer<base::Bytes>>> under_way;
   std::uint64_t asked = 0;
   while (asked < range.size || !under_way.empty()) {
     while (asked < range.size && under_way.size() < window) {
       const std::uint64_t bytes = std::min(stream_piece_bytes, range.size - asked);
-      auto piece = std::make_shared<Piece>();
+      auto piece = std::make_shared<base::Answer<base::Bytes>>();
       rebuilder.read(content, ByteRange{range.offset + asked, bytes},
                      [piece](Result<base::Bytes> result) { piece->give(std::move(result)); });
       under_way.push_back(std::move(piece));

@@ -295,9 +295,14 @@ void Daemon::take_down() {
   if (syncer_) {
     syncer_->stop();
   }
-  session_.reset();  // no more requests
-  files_.reset();
+  // serve() is over: no request comes in any more, but some may still be waiting for their bytes. Their answers
+  // go through the file system to the session, so both outlive the rebuilder, which waits for them.
+  if (files_) {
+    files_->finish();
+  }
   rebuilder_.reset();
+  files_.reset();
+  session_.reset();
   syncer_.reset();
   tree_.reset();
   cache_.reset();

@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/check.hpp"
+#include "base/answer.hpp"
 #include "base/hash.hpp"
 #include "base/log.hpp"
 #include "base/thread_pool.hpp"
@@ -487,24 +487,9 @@ std::unique_ptr<base::ReadableBytes> Rebuilder::open(const ContentRef& content) 
 }
 
 Result<base::Bytes> Rebuilder::read_blocking(const ContentRef& content, ByteRange range) {
-  struct Answer {
-    base::Mutex mutex;
-    base::Condition ready;
-    std::optional<Result<base::Bytes>> bytes HFD_GUARDED_BY(mutex);
-  };
-  const auto answer = std::make_shared<Answer>();
-  read(content, range, [answer](Result<base::Bytes> bytes) {
-    {
-      const base::Lock lock(answer->mutex);
-      answer->bytes = std::move(bytes);
-    }
-    answer->ready.notify_all();
-  });
-  const base::Lock lock(answer->mutex);
-  while (!answer->bytes) {
-    answer->ready.wait(answer->mutex);
-  }
-  return std::move(*answer->bytes);
+  const auto answer = std::make_shared<base::Answer<base::Bytes>>();
+  read(content, range, [answer](Result<base::Bytes> bytes) { answer->give(std::move(bytes)); });
+  return answer->wait();
 }
 
 }  // namespace hfd::rebuild

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/remote.hpp"
 
-#include "base/mutex.hpp"
+#include "base/answer.hpp"
 #include "remote/folder_remote.hpp"
 #include "remote/object_name.hpp"
 
 namespace hfd::remote {
 namespace {
-
-/// One answer, handed from a thread of the remote to the waiting caller.
-class Answer {
- public:
-  void give(Result<base::Bytes> bytes) {
-    const base::Lock lock(mutex_);
-    bytes_ = std::move(bytes);
-    there_.notify_all();
-  }
-  Result<base::Bytes> wait() {
-    const base::Lock lock(mutex_);
-    while (!bytes_) {
-      there_.wait(mutex_);
-    }
-    return std::move(*bytes_);
-  }
-
- private:
-  base::Mutex mutex_;
-  base::Condition there_;
-  std::optional<Result<base::Bytes>> bytes_ HFD_GUARDED_BY(mutex_);
-};
 
 std::string_view kind_text(UriKind kind) {
   switch (kind) {
@@ -63,7 +41,7 @@ Result<void> check_object_name(std::string_view name) {
 
 Result<base::Bytes> read_blocking(Remote& remote, const std::string& name, ByteRange range,
                                   base::Deadline deadline) {
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<base::Answer<base::Bytes>>();
   remote.read(name, range, deadline,
               [answer](Result<base::Bytes> bytes) { answer->give(std::move(bytes)); });
   return answer->wait();  // the remote answers by the deadline

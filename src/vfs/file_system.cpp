@@ -35,7 +35,9 @@ FileSystem::FileSystem(publish::WorkTree& tree, publish::Syncer& syncer, rebuild
       stagers_(std::make_unique<base::ThreadPool>("hfd-stage", stager_count)),
       lookers_(std::make_unique<base::ThreadPool>("hfd-look", looker_count)) {}
 
-FileSystem::~FileSystem() {
+FileSystem::~FileSystem() { finish(); }
+
+void FileSystem::finish() {
   stagers_.reset();
   lookers_.reset();
 }

@@ -102,6 +102,8 @@ class FileSystem {
   /// fsync of a folder: the names made so far survive power loss.
   Result<void> sync_names();
 
+  /// Ends the workers, after the last request came in: what they do is finished first.
+  void finish();
   /// For the syncer: see SyncHooks.
   bool has_writer(publish::NodeId id) const;
   std::uint64_t reads() const { return reads_.load(); }
