@@ -155,7 +155,7 @@ TEST_SUITE("rebuild/rebuilder") {
 
   TEST_CASE("a chain of deltas rebuilds its newest content") {
     test::PublisherFixture publisher;
-    Tree tree{{model, safetensors({matrix("w", 800, 1)})}};
+    Tree tree{{model, safetensors({matrix("w", 1100, 1)})}};
     lineage::VersionPtr version = publisher.publish(tree).version;
     for (std::size_t step = 5; step < 9; ++step) {
       tree[model] = nudged(tree[model], step);
