@@ -82,7 +82,7 @@ Result<std::uint64_t> parse_seconds_ms(std::string_view text) {
   if (value < 0 || value > seconds_max || !rest.empty()) {
     return Error{ErrorCode::invalid_argument, "not a number of seconds", std::string(text)};
   }
-  return static_cast<std::uint64_t>(value * 1000.0);
+  return static_cast<std::uint64_t>(std::llround(value * 1000.0));
 }
 
 Result<std::string> canonical_folder(const std::string& path) {

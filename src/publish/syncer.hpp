@@ -144,7 +144,8 @@ class Syncer {
   std::thread thread_;
 
   // Used by the thread only.
-  std::uint64_t generation_done_ = ~std::uint64_t{0};  ///< of the tree, when it was last looked at for publishing
+  /// Of the tree, when it was last looked at for publishing. Written by the thread, read by drain() too.
+  std::atomic<std::uint64_t> generation_done_{~std::uint64_t{0}};
   base::SteadyClock::time_point next_poll_{};
   base::SteadyClock::time_point not_before_{};  ///< back-off after a failed publish
   std::chrono::milliseconds back_off_{0};

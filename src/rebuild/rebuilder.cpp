@@ -108,7 +108,7 @@ class RebuilderImpl final : public Rebuilder {
 
   void read_into(const Recipe& recipe, ByteRange range, base::ByteSpan out, Done done);
   void read_small_blob(const Recipe& recipe, ByteRange range, base::ByteSpan out, Done done);
-  void load_small_blob(const Recipe& recipe, BlockTake take);
+  void load_small_blob(const Recipe& recipe, bool again, BlockTake take);
   void read_blocks(const Recipe& recipe, const DirectoryPtr& directory, ByteRange range, base::ByteSpan out,
                    Done done);
   void load_block(const Recipe& recipe, const DirectoryPtr& directory, std::uint64_t block, BlockTake take);
@@ -305,7 +305,7 @@ void RebuilderImpl::read_into(const Recipe& recipe, ByteRange range, base::ByteS
 
 void RebuilderImpl::read_small_blob(const Recipe& recipe, ByteRange range, base::ByteSpan out, Done done) {
   blocks_.get(
-      BlockKey{recipe.ref.sha256, 0}, [this, recipe](BlockTake take) { load_small_blob(recipe, std::move(take)); },
+      BlockKey{recipe.ref.sha256, 0}, [this, recipe](BlockTake take) { load_small_blob(recipe, false, std::move(take)); },
       [range, out, done = std::move(done)](Result<BlockCache::Pointer> blob) {
         if (!blob.ok()) {
           done(std::move(blob).error());
@@ -316,7 +316,7 @@ void RebuilderImpl::read_small_blob(const Recipe& recipe, ByteRange range, base:
       });
 }
 
-void RebuilderImpl::load_small_blob(const Recipe& recipe, BlockTake take) {
+void RebuilderImpl::load_small_blob(const Recipe& recipe, bool again, BlockTake take) {
   if (recipe.source.bytes > small_blob_bytes_max || recipe.content->bytes > small_blob_bytes_max) {
     take(Error{ErrorCode::corrupt, "a blob that is no container of blocks is too large", recipe.source.name});
     return;
@@ -324,7 +324,7 @@ void RebuilderImpl::load_small_blob(const Recipe& recipe, BlockTake take) {
   auto stored = std::make_shared<base::Bytes>(recipe.source.bytes);
   const base::ByteSpan span(*stored);
   fetcher_.read_into(recipe.source, {0, recipe.source.bytes}, span,
-                     [this, recipe, stored, take = std::move(take)](Result<void> read) {
+                     [this, recipe, again, stored, take = std::move(take)](Result<void> read) mutable {
                        if (!read.ok()) {
                          take(std::move(read).error().on(recipe.source.name));
                          return;
@@ -337,10 +337,15 @@ void RebuilderImpl::load_small_blob(const Recipe& recipe, BlockTake take) {
                        if (!bytes.ok()) {
                          counters_.blocks_bad.fetch_add(1);
                          fetcher_.drop(recipe.source, {0, recipe.source.bytes});
+                         if (!again) {
+                           load_small_blob(recipe, true, std::move(take));
+                           return;
+                         }
                          take(std::move(bytes).error().on(recipe.source.name));
                          return;
                        }
                        counters_.blocks_rebuilt.fetch_add(1);
+                       counters_.blocks_healed.fetch_add(again ? 1 : 0);
                        take(std::make_shared<const base::Bytes>(std::move(*bytes)));
                      });
 }

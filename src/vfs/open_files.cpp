@@ -45,10 +45,7 @@ HandlePtr OpenFiles::remove(HandleId id) {
   }
   HandlePtr handle = std::move(found->second);
   handles_.erase(found);
-  if (handle->node && handle->node.use_count() <= 1) {
-    nodes_.erase(handle->node->id);
-  }
-  return handle;
+  return handle;  // the node's row is weak: it goes stale with its last user and is swept later
 }
 
 }  // namespace hfd::vfs

@@ -16,6 +16,15 @@ Error no_such_name(const std::string& name) { return Error{ErrorCode::not_found,
 
 std::string version_key(const VersionId& id, std::uint32_t index) { return id.hex() + ":" + std::to_string(index); }
 
+/// One "../" for refs/ and one for each folder that the ref's name makes.
+std::string link_path(const std::string& ref, const VersionId& target) {
+  std::string path = "../";
+  for (std::ptrdiff_t i = std::count(ref.begin(), ref.end(), '/'); i > 0; --i) {
+    path += "../";
+  }
+  return path + "versions/" + target.hex();
+}
+
 NodeKind kind_of(const VersionTree::Node& node) {
   if (node.is_folder()) {
     return NodeKind::folder;
@@ -148,7 +157,7 @@ Result<Attributes> Views::lookup_ref(const std::string& prefix, const std::strin
   const std::string full = prefix + name;
   for (const auto& [ref, target] : refs) {
     if (ref == full) {
-      const What what = RefLink{target};
+      const What what = RefLink{target, link_path(ref, target)};
       return attributes_of(remember("ref:" + ref + "=" + target.hex(), what), what);
     }
     if (ref.starts_with(full + "/")) {
@@ -183,7 +192,7 @@ Attributes Views::attributes_of(Inode inode, const What& what) const {
     attributes.kind = NodeKind::symlink;
     attributes.mode = 0777;
     attributes.links = 1;
-    attributes.bytes = link->target.hex().size();
+    attributes.bytes = link->path.size();
     return attributes;
   }
   const auto* place = std::get_if<InVersion>(&what);
@@ -262,15 +271,7 @@ Result<std::vector<FolderEntry>> Views::list_refs(const std::string& prefix) {
 Result<std::string> Views::read_link(Inode inode) const {
   HFD_TRY(const What what, find(inode));
   if (const auto* link = std::get_if<RefLink>(&what)) {
-    // One "../" for refs/ and one for each folder that the ref's name makes.
-    const base::Lock lock(mutex_);
-    const std::string& key = entries_.at(inode).key;
-    const auto depth = static_cast<std::size_t>(std::count(key.begin(), key.end(), '/'));
-    std::string path = "../";
-    for (std::size_t i = 0; i < depth; ++i) {
-      path += "../";
-    }
-    return path + "versions/" + link->target.hex();
+    return link->path;
   }
   if (const auto* place = std::get_if<InVersion>(&what)) {
     const VersionTree::Node& node = place->tree->node(place->index);

@@ -66,6 +66,7 @@ class Views {
   };
   struct RefLink {
     VersionId target;
+    std::string path;  ///< what the link says: from its folder to the version
   };
   using What = std::variant<InVersion, RefFolder, RefLink>;
   struct Entry {

@@ -223,7 +223,7 @@ TEST_SUITE("lineage/bucket") {
     Manifest manifest;
     manifest.ref = "main";
     manifest.sequence = 1;
-    manifest.files = {test::file_entry("a", "content that is not listed")};
+    manifest.files = {test::manifest_file("a", "content that is not listed")};
     CHECK_FALSE(f.bucket.put_version(manifest).ok());
     CHECK(f.bucket.version_ids()->empty());
   }

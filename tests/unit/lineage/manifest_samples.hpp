@@ -16,7 +16,7 @@ inline ObjectId object_named(const std::string& text) {
   return base::object_id(base::as_bytes(text));
 }
 
-inline lineage::FileEntry file_entry(const std::string& path, const std::string& content) {
+inline lineage::FileEntry manifest_file(const std::string& path, const std::string& content) {
   lineage::FileEntry file;
   file.path = path;
   file.bytes = content.size();
@@ -52,8 +52,8 @@ inline lineage::Manifest sample_manifest() {
   manifest.message = "step 7 \"quoted\" \xC3\xBC";
   manifest.base = lineage::BaseInfo{"file:///base", ""};
   manifest.stats = {100, 20, 3, 40};
-  manifest.files = {file_entry("a.json", "one"), file_entry("b.safetensors", "target"),
-                    file_entry("bad\xFFname", "three"), file_entry("c.safetensors", "anchor")};
+  manifest.files = {manifest_file("a.json", "one"), manifest_file("b.safetensors", "target"),
+                    manifest_file("bad\xFFname", "three"), manifest_file("c.safetensors", "anchor")};
   manifest.files[0].executable = true;
   manifest.files[0].mtime = 1'700'000'000'000'000'000;
   manifest.files[1].mtime = -1;

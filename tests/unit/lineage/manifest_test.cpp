@@ -43,7 +43,7 @@ TEST_SUITE("lineage/manifest") {
     Manifest manifest;
     manifest.ref = "main";
     manifest.sequence = 1;
-    manifest.files = {test::file_entry("x", "")};
+    manifest.files = {test::manifest_file("x", "")};
     manifest.contents.emplace(test::content_of(""),
                               Content{test::content_of(""), 0, {test::identity_edge("")}});
     const std::string empty = test::content_of("").hex();
