@@ -52,7 +52,8 @@ TEST_SUITE("cli/folders") {
         {"2GiB", 2ULL << 30U},
     };
     for (const auto& [text, bytes] : sizes) {
-      INFO("size " << text);
+      const std::string shown(text);  // clang 14 captures no structured binding
+      INFO("size " << shown);
       const auto parsed = parse_size(text);
       REQUIRE(parsed.ok());
       CHECK(*parsed == bytes);
