@@ -91,7 +91,7 @@ Result<std::string> canonical_folder(const std::string& path) {
     return std::string(resolved.c_str());
   }
   const int number = errno;
-  if (number == ENOTCONN) {
+  if (number == ENOTCONN || number == ECONNABORTED) {
     std::string trimmed = path;
     while (trimmed.size() > 1 && trimmed.back() == '/') {
       trimmed.pop_back();

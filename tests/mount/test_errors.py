@@ -53,7 +53,7 @@ def test_a_dead_mount_point_is_cleaned_up_and_mounted_over(mounts):
     first.kill()
     with pytest.raises(OSError) as error:
         os.listdir(first.point)
-    assert error.value.errno == errno.ENOTCONN
+    assert error.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)  # the second while the kernel still tears down
     second = mounts.mount("m", cache=first.cache_dir)
     assert second.pid != first.pid
     assert (second / "a").read_text() == "kept", "after close() data survives a crash of the daemon"
