@@ -29,6 +29,12 @@ ByteRange clip(ByteRange range, std::uint64_t bytes) {
   return {offset, std::min(range.size, bytes - offset)};
 }
 
+/// The data file of a staged node.
+SharedFd data_of(OpenNode& open) {
+  const base::Lock lock(open.mutex);
+  return open.data;
+}
+
 }  // namespace
 
 // --- open and create -------------------------------------------------------------------------
@@ -311,12 +317,7 @@ void FileSystem::write(HandleId id, std::uint64_t offset, base::ByteView bytes, 
       done(std::move(staged));
       return;
     }
-    SharedFd staged_data;
-    {
-      const base::Lock lock(open->mutex);
-      staged_data = open->data;
-    }
-    done(base::write_exactly(*staged_data, offset, *copy, staged_name));
+    done(base::write_exactly(*data_of(*open), offset, *copy, staged_name));
   });
 }
 
@@ -336,11 +337,7 @@ void FileSystem::allocate(HandleId id, int mode, ByteRange range, Done done) {
       done(std::move(staged));
       return;
     }
-    SharedFd data;
-    {
-      const base::Lock lock(open->mutex);
-      data = open->data;
-    }
+    const SharedFd data = data_of(*open);
     if (::fallocate(data->get(), mode, static_cast<off_t>(range.offset), static_cast<off_t>(range.size)) != 0) {
       done(base::os_error(errno, "cannot allocate", staged_name));
       return;
@@ -369,11 +366,7 @@ void FileSystem::resize(Inode inode, std::uint64_t bytes, Done done) {
       done(std::move(staged));
       return;
     }
-    SharedFd data;
-    {
-      const base::Lock lock(open->mutex);
-      data = open->data;
-    }
+    const SharedFd data = data_of(*open);
     if (::ftruncate(data->get(), static_cast<off_t>(bytes)) != 0) {
       done(base::os_error(errno, "cannot resize", staged_name));
       return;
